@@ -53,16 +53,6 @@ def choose(password=PASSWORD):
     return {"usable_password": "true", "password1": password, "password2": password}
 
 
-def test_add_account_with_password_creates_account(office):
-    names = {"email": "Grace@Example.com", "first_name": "Grace", "last_name": "Hopper"}
-    response = office.post(reverse("admin:accounts_user_add"), {**names, **choose()})
-
-    assert response.status_code == 302
-    grace = User.objects.get(email="grace@example.com")
-    assert grace.check_password(PASSWORD)
-    assert grace.type == "Account"
-
-
 def test_card_number_in_account_form_is_refused(office, ada):
     for fields in (
         {"email": "4242424242424242@example.com"},

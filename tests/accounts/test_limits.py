@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from accounts import limits
-from accounts.limits import FailureLimit, RateLimit
+from accounts.limits import FailureLimit, RateLimit, SignInAttempts
 from accounts.models import AttemptWindow
 from roombook.errors import TooManyRequests
 from tests.concurrency import run_concurrently
@@ -14,7 +14,7 @@ from tests.factories_people import UserFactory
 from tests.http import post
 
 NOW = datetime(2027, 3, 1, 12, 0, tzinfo=UTC)
-MINUTE = timedelta(minutes=1)
+MINUTE, SECOND = timedelta(minutes=1), timedelta(seconds=1)
 THREE = RateLimit("test", 3, 15 * MINUTE)
 THREE_FAILURES = FailureLimit("failures", 3, 15 * MINUTE)
 
@@ -111,6 +111,86 @@ def test_clock_set_back_does_not_extend_the_lockout():
     assert refused.value.retry_after == 15 * 60
 
 
+# --- Sign-ins and codes by e-mail (B7.2, B22.2) ---------------------------------------------------
+
+
+class Attempts:
+    """Sign-ins that fail, or requests for codes."""
+
+    def __init__(self, kind):
+        self.kind = kind
+
+    def make(self, email, network, at=NOW):
+        getattr(SignInAttempts(email, network), self.kind)(at)
+
+    def is_refused(self, email, network, at=NOW):
+        attempts = SignInAttempts(email, network)
+        try:
+            # A request for a code is counted at once, and a sign-in only when it has failed.
+            attempts.check(at) if self.kind == "count" else attempts.count_code(at)
+        except TooManyRequests:
+            return True
+        return False
+
+    def fill_window(self, *others, last):
+        """Make attempts of which the last one is allowed, and the next one is not."""
+        for email, network in others:
+            self.make(email, network)
+        assert not self.is_refused(*last)
+        if self.kind == "count":
+            self.make(*last)
+
+
+# The maximum for an address and a network, for a network, for an address, and the minutes.
+LIMITS = {"count": (5, 100, 50, 15), "count_code": (5, 30, 10, 60)}
+ADA, BOB = "ada@example.com", "bob@example.com"
+HOME, AWAY, NEW = "2001:db8:aa:100::1", "203.0.113.7", "192.0.2.1"
+
+
+@pytest.fixture(params=LIMITS)
+def attempts(request, db):
+    return Attempts(request.param)
+
+
+def test_sign_ins_and_codes_are_limited_for_a_network_alone_and_with_an_address(attempts):
+    of_both, of_network, _, minutes = LIMITS[attempts.kind]
+    attempts.fill_window(*[(ADA, AWAY)] * (of_both - 1), last=(ADA, AWAY))
+
+    end = NOW + minutes * MINUTE
+    for at in (NOW, end - SECOND):
+        assert attempts.is_refused("ADA@example.com", AWAY, at)
+    assert not attempts.is_refused(ADA, HOME)
+    assert not attempts.is_refused(ADA, AWAY, end)
+    strangers = [(f"{number}@example.com", NEW) for number in range(of_network)]
+    attempts.fill_window(*strangers[1:], last=strangers[0])
+    assert attempts.is_refused(BOB, NEW, end - SECOND)
+    assert not attempts.is_refused(BOB, NEW, end)
+    assert not attempts.is_refused(BOB, AWAY)
+
+
+@pytest.mark.parametrize("has_account", [True, False])
+def test_attempts_from_all_networks_are_limited_but_for_those_known_for_90_days(
+    attempts, has_account
+):
+    _, _, of_account, minutes = LIMITS[attempts.kind]
+    email = ADA if has_account else "nobody@example.com"
+    ada, bob = UserFactory(email=ADA), UserFactory(email=BOB)
+    since = NOW - timedelta(days=90) + SECOND
+    SignInAttempts(ADA, HOME).record_right_password(ada, since)
+    SignInAttempts(BOB, AWAY).record_right_password(bob, NOW)
+    networks = [(email, f"198.51.100.{number}") for number in range(of_account)]
+    attempts.fill_window(*networks[1:], last=networks[0])
+
+    # Another address of the same /56 is known; a network of another account is not.
+    assert attempts.is_refused(email, "2001:db8:aa:1ff::2") is not has_account
+    for network in ("2001:db8:aa:200::1", AWAY):
+        assert attempts.is_refused(email, network)
+    assert not attempts.is_refused(BOB, AWAY)
+    assert attempts.is_refused(email, HOME, NOW + SECOND)
+    assert attempts.is_refused(email, NEW, NOW + minutes * MINUTE - SECOND)
+    assert not attempts.is_refused(email, NEW, NOW + minutes * MINUTE)
+
+
 @pytest.mark.parametrize(
     ("address", "key"),
     [
@@ -154,16 +234,3 @@ class TestConcurrentAttempts:
             ("sign-in-account", 5),
             ("sign-in-network", 5),
         ]
-
-
-@pytest.mark.django_db
-def test_clear_failed_sign_ins_removes_all_windows_of_the_email(client):
-    user = UserFactory(email="ada@example.com")
-    body = {"EmailAddress": "ada@example.com", "Password": "wrong"}
-    for _ in range(6):
-        post(client, "/api/sign-in", body)
-
-    limits.clear_failed_sign_ins(user.email)
-
-    assert not AttemptWindow.objects.exclude(scope="sign-in-network").exists()
-    assert post(client, "/api/sign-in", body).status_code == 401

@@ -11,7 +11,7 @@ from datetime import timedelta
 import pytest
 from django.core import mail
 from django.core.mail.backends.locmem import EmailBackend
-from django.db import IntegrityError, connection, transaction
+from django.db import connection, transaction
 from django.urls import reverse
 
 from accounts import outbox
@@ -46,9 +46,7 @@ def as_sent(message):
 def test_enqueue_outside_a_transaction_raises():
     user = UserFactory()
     with pytest.raises(RuntimeError, match="transaction"):
-        OutboxMessage.enqueue(
-            user_id=user.pk, to=user.email, kind="x", subject="x", text="x", now=NOW
-        )
+        OutboxMessage.enqueue(user_id=user.pk, to="a@b.c", kind="x", subject="x", text="x", now=NOW)
     with pytest.raises(RuntimeError, match="transaction"), outbox.suppress_mail_errors("x"):
         pass
 
@@ -71,23 +69,6 @@ def test_failure_to_write_a_message_does_not_fail_the_operation(caplog):
 
     assert User.objects.get().first_name == "Grace"
     assert "The e-mail about account 1 could not be written." in caplog.text
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"state": "lost"},
-        {"state": DeliveryState.WAITING, "next_attempt_at": None},
-        {"state": DeliveryState.SENT, "next_attempt_at": None, "sent_at": None},
-        {"state": DeliveryState.FAILED},
-        {"calendar": ICS},
-    ],
-)
-def test_constraints_refuse_inconsistent_messages(wrong):
-    message = write()
-
-    with pytest.raises(IntegrityError):
-        OutboxMessage.objects.filter(pk=message.pk).update(**wrong)
 
 
 # --- What goes out -------------------------------------------------------------------------------
@@ -153,40 +134,32 @@ def test_message_that_cannot_be_sent_does_not_stop_the_others():
 
 
 def test_oldest_messages_are_sent_first_up_to_the_limit_and_once():
-    messages = [write(now=NOW - timedelta(minutes=each)) for each in range(3)]
+    newest, middle, oldest = (write(now=NOW - timedelta(minutes=each)) for each in range(3))
 
     tried = send(limit=2)
 
-    assert [each.pk for each in tried] == [messages[2].pk, messages[1].pk]
-    rows = OutboxMessage.objects.exclude(pk=messages[0].pk)
-    assert {(row.state, row.sent_at, row.attempts) for row in rows} == {
-        (DeliveryState.SENT, NOW, 1)
-    }
-    assert {each.state for each in tried} == {DeliveryState.SENT}
-    assert [each.pk for each in send(NOW + timedelta(days=30))] == [messages[0].pk]
+    assert [each.pk for each in tried] == [oldest.pk, middle.pk]
+    rows = OutboxMessage.objects.exclude(pk=newest.pk)
+    assert {(row.state, row.sent_at, row.attempts) for row in rows} == {("sent", NOW, 1)}
+    assert [each.pk for each in send(NOW + timedelta(days=30))] == [newest.pk]
     assert len(mail.outbox) == 3
 
 
 def test_message_that_expires_while_others_are_sent_is_deleted_and_not_sent():
     first = write(now=NOW - timedelta(minutes=1))
     write(expires_at=NOW + timedelta(minutes=2))
+    sent_by_others = write(expires_at=NOW + timedelta(minutes=2))
+    OutboxMessage.objects.filter(pk=sent_by_others.pk).update(
+        attempts=1, next_attempt_at=NOW + SENDING_LEASE
+    )
     minutes = itertools.count()
 
     # Each reading of the clock is a minute later.
     sent = outbox.send_due_messages(clock=lambda: NOW + timedelta(minutes=next(minutes)))
 
     assert [each.pk for each in sent] == [first.pk]
-    assert OutboxMessage.objects.get() == first
+    assert {*OutboxMessage.objects.all()} == {first, sent_by_others}
     assert len(mail.outbox) == 1
-
-
-def test_message_that_expires_while_another_process_sends_it_is_kept():
-    message = write(expires_at=NOW + timedelta(seconds=1))
-    OutboxMessage.objects.update(attempts=1, next_attempt_at=NOW + SENDING_LEASE)
-
-    assert send(NOW + timedelta(seconds=2)) == []
-
-    assert OutboxMessage.objects.get() == message
 
 
 def test_failed_message_is_retried_with_growing_delays_then_marked_failed(settings, caplog):
@@ -205,11 +178,7 @@ def test_failed_message_is_retried_with_growing_delays_then_marked_failed(settin
 
     assert rests == list(RETRY_DELAYS) == sorted(RETRY_DELAYS)
     row = OutboxMessage.objects.get()
-    assert (row.state, row.attempts, row.next_attempt_at) == (
-        DeliveryState.FAILED,
-        MAX_ATTEMPTS,
-        None,
-    )
+    assert (row.state, row.attempts) == (DeliveryState.FAILED, MAX_ATTEMPTS)
     assert row.last_error == "OSError: 450 not now"
     assert [each.getMessage() for each in caplog.records if each.levelno >= logging.ERROR] == [
         f"{message} failed after 7 attempts: OSError: 450 not now"
@@ -247,9 +216,7 @@ def test_unreachable_server_is_tried_once_per_run(settings):
     for _ in range(3):
         write()
 
-    [message] = send()
-
-    assert message.last_error == "ConnectionRefusedError: nobody there"
+    assert [each.last_error for each in send()] == ["ConnectionRefusedError: nobody there"]
     assert OutboxMessage.objects.due(NOW).count() == 2
 
 
@@ -277,11 +244,8 @@ def test_message_that_always_kills_its_process_is_marked_failed():
 
     [tried] = send()
 
-    assert (tried.state, tried.last_error) == (
-        DeliveryState.FAILED,
-        "The last attempt never ended.",
-    )
-    assert mail.outbox == []
+    assert tried.state == DeliveryState.FAILED
+    assert (tried.last_error, mail.outbox) == ("The last attempt never ended.", [])
 
 
 @pytest.mark.django_db(transaction=True)
@@ -325,12 +289,12 @@ def test_no_transaction_is_open_while_a_message_is_sent(monkeypatch):
 
 def test_send_again_action_requeues_failed_and_copies_sent_messages(admin_client):
     failed, sent, waiting = write(), write(text="Hello"), write()
-    OutboxMessage.objects.filter(pk=failed.pk).update(
-        state=DeliveryState.FAILED, attempts=MAX_ATTEMPTS, next_attempt_at=None
-    )
-    OutboxMessage.objects.filter(pk=sent.pk).update(
-        state=DeliveryState.SENT, sent_at=NOW, next_attempt_at=None
-    )
+    for message, columns in (
+        (failed, {"state": "failed"}),
+        (sent, {"state": "sent", "sent_at": NOW}),
+    ):
+        rows = OutboxMessage.objects.filter(pk=message.pk)
+        rows.update(attempts=MAX_ATTEMPTS, next_attempt_at=None, **columns)
 
     page = admin_client.post(
         reverse("admin:accounts_outboxmessage_changelist"),
@@ -351,17 +315,3 @@ def test_send_again_action_requeues_failed_and_copies_sent_messages(admin_client
     assert (copy.state, copy.attempts, copy.sent_at) == (DeliveryState.WAITING, 0, None)
     assert (copy.to, copy.text) == (sent.to, "Hello")
     assert copy.key != sent.key
-
-
-def test_message_pages_are_read_only(admin_client):
-    message = write(about="reservation 17", text="What they read")
-
-    listed = admin_client.get(
-        reverse("admin:accounts_outboxmessage_changelist"),
-        {"state__exact": "waiting", "q": "reservation 17"},
-    )
-    page = admin_client.get(reverse("admin:accounts_outboxmessage_change", args=[message.pk]))
-
-    assert "reservation 17" in listed.content.decode()
-    assert "What they read" in page.content.decode()
-    assert 'name="_save"' not in page.content.decode()

@@ -14,12 +14,7 @@ from reservations.booking.drafts import PROMO_CODE
 from reservations.models import Partner, Reservation
 from roombook.errors import TooManyRequests
 from tests.factories_people import PASSWORD, StaffFactory, UserFactory, issue_token
-from tests.factories_reservations import (
-    NOW,
-    PartnerFactory,
-    PromoCodeFactory,
-    make_draft,
-)
+from tests.factories_reservations import NOW, PartnerFactory, PromoCodeFactory, make_draft
 from tests.http import post
 
 pytestmark = [pytest.mark.django_db, pytest.mark.time_machine(NOW, tick=False)]

@@ -30,7 +30,6 @@ from tests.world import NOW
 pytestmark = [pytest.mark.django_db, pytest.mark.time_machine(NOW, tick=False)]
 
 COMPOSED, DECOMPOSED = "schöne Ａussicht é7", "scho\u0308ne\u00a0Aussicht e\u03017"
-BOTH_WAYS = [(COMPOSED, DECOMPOSED), (DECOMPOSED, COMPOSED)]
 
 
 @pytest.fixture(autouse=True)
@@ -52,9 +51,8 @@ def test_password_is_right_however_it_is_typed(settings, one, other, is_same):
         assert verify_password(typed, make_password(stored)) == (is_same, False)
 
 
-@pytest.mark.parametrize(("one", "other"), BOTH_WAYS)
-def test_every_way_to_set_a_password_allows_every_way_to_type_it(client, one, other):
-    email = GRACE["EmailAddress"]
+def test_every_way_to_set_a_password_allows_every_way_to_type_it(client):
+    email, one, other = GRACE["EmailAddress"], COMPOSED, DECOMPOSED
     assert call(client, "create", **GRACE | {"Password": one}).status_code == 200
     call(client, "confirm-email", EmailAddress=email, Code=read_code(email))
     assert sign_in(client, email, other).status_code == 200
@@ -73,8 +71,8 @@ def test_every_way_to_set_a_password_allows_every_way_to_type_it(client, one, ot
     assert call(client, "change-email", **fields).status_code == 200
 
 
-@pytest.mark.parametrize(("one", "other"), BOTH_WAYS)
-def test_pages_and_commands_set_and_check_passwords_alike(client, monkeypatch, one, other):
+def test_pages_and_commands_set_and_check_passwords_alike(client, monkeypatch):
+    one, other = COMPOSED, DECOMPOSED
     monkeypatch.setenv("DJANGO_SUPERUSER_PASSWORD", one)
     fields = {"first_name": "Root", "last_name": "One", "email": "root@example.com"}
     call_command("createsuperuser", interactive=False, verbosity=0, **fields)
@@ -97,27 +95,9 @@ def test_common_password_in_full_width_is_refused(client):
 UNICODE, ASCII = "ada@bücher.example", "ada@xn--bcher-kva.example"
 
 
-@pytest.mark.parametrize(
-    "typed",
-    [
-        *(
-            UNICODE,
-            ASCII,
-            "ADA@BÜCHER.EXAMPLE",
-            "Ada@XN--BCHER-KVA.Example",
-            "ada@ｂücher。example",
-        ),
-        *(
-            " ada@bu\u0308cher.example ",
-            "ada@bü\u00adcher.example",
-            "ada\u200b@bücher\u2060.example",
-        ),
-    ],
-)
-@pytest.mark.parametrize("stored", [UNICODE, ASCII])
-def test_one_mailbox_has_one_account(client, stored, typed):
-    ada = UserFactory(email=stored)
-    assert ada.email == canonicalize_email(typed) == UNICODE
+def test_one_mailbox_has_one_account(client):
+    ada, typed = UserFactory(email=ASCII), "Ada@bu\u0308\u00adcher。example"
+    assert ada.email == UNICODE
 
     assert sign_in(client, typed, PASSWORD).status_code == 200
     assert call(client, "create", **GRACE | {"EmailAddress": typed}).status_code == 200
@@ -142,6 +122,12 @@ def test_one_mailbox_has_one_account(client, stored, typed):
 @pytest.mark.parametrize(
     ("address", "stored"),
     [
+        *(
+            (ASCII, UNICODE),
+            ("Ada@XN--BCHER-KVA.Example", UNICODE),
+            (f" {UNICODE.upper()} ", UNICODE),
+        ),
+        *(("ada@ｂücher。example", UNICODE), ("ada\u200b@bu\u0308cher\u2060.example", UNICODE)),
         # As Django sends e-mails, ß is ss; the other domain keeps its encoded form.
         *(("a@straße.example", "a@strasse.example"), ("a@xn--strae-oqa.x", "a@xn--strae-oqa.x")),
         *(("a@xn--r8jz45g.xn--zckzah", "a@例え.テスト"), ("A@Example.COM", "a@example.com")),
@@ -153,14 +139,8 @@ def test_address_is_stored_in_one_spelling(address, stored):
     assert canonicalize_email(address) == canonicalize_email(stored) == stored
 
 
-@pytest.mark.parametrize(
-    "typed",
-    [
-        *("İNDİRİM", "indirim", "İndirim", "INDIRIM", "ındırım", "i\u0307ndirim", "INDI\u200bRIM"),
-        *(" ＩＮＤＩＲＩＭ ", "I\u0307NDI\u0307RI\u0307M", "indi\u00adrim", "  InDirim\t"),
-    ],
-)
-def test_code_is_found_from_any_keyboard(client, typed):
+def test_code_is_found_from_any_keyboard(client):
+    typed = " ｉ\u0307NDI\u200bRıM "
     draft = make_draft(UserFactory())
     PromoCodeFactory(code="İNDİRİM")
     body = {"Token": issue_token(draft.user), "ReservationId": draft.pk, "PromoCode": typed}
@@ -179,6 +159,8 @@ def test_code_is_found_from_any_keyboard(client, typed):
     ("one", "other", "is_same"),
     [
         *(("STRASSE", "straße", True), ("CAFÉ", "cafe\u0301", True), ("A-1", "a–1", True)),
+        *(("İNDİRİM", "ındırım", True), ("İNDİRİM", "i\u0307ndi\u00adrim", True)),
+        *(("INDIRIM", "ＩＮＤＩＲＩＭ\t", True), ("INDIRIM", "I\u0307NDI\u200bRIM", True)),
         *(("ΆΝΟΙΞΗΣ", "άνοιξης", True), ("CAFÉ", "CAFE", False), ("TEN", "T E N", False)),
     ],
 )

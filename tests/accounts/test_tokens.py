@@ -9,7 +9,6 @@ from django.core.management import call_command
 from accounts import limits
 from accounts.models import ApiToken, AttemptWindow, KnownNetwork
 from accounts.models.tokens import ApiTokenQuerySet, hash_token_secret
-from roombook.models import SavedResponse
 from tests.concurrency import run_concurrently
 from tests.factories_people import PASSWORD, UserFactory, issue_token
 from tests.factories_reservations import NOW
@@ -29,27 +28,20 @@ def test_token_starts_with_no_formula_character(ada):
     assert all(issue_token(ada)[0].isalnum() for _ in range(100))
 
 
-def test_token_expires_thirty_days_after_last_use(client, ada, clock):
-    token = issue_token(ada)
-
+def test_token_expires_thirty_days_after_its_last_use_and_after_180_days(client, ada, clock):
+    used, unused = issue_token(ada), issue_token(ada)
     clock.move_to(NOW + 30 * DAY - timedelta(seconds=1))
-    assert is_signed_in(client, token)
-    clock.move_to(NOW + 60 * DAY - timedelta(seconds=2))
-    assert is_signed_in(client, token)
-    clock.shift(30 * DAY)
-    assert not is_signed_in(client, token)
-
-
-def test_token_in_use_expires_after_180_days(client, ada, clock):
-    token = issue_token(ada)
-    for day in range(0, 180, 10):
+    assert is_signed_in(client, used)
+    clock.move_to(NOW + 30 * DAY)
+    assert not is_signed_in(client, unused)
+    for day in (58, 87, 116, 145, 174):
         clock.move_to(NOW + day * DAY)
-        assert is_signed_in(client, token), day
+        assert is_signed_in(client, used), day
 
     clock.move_to(NOW + 180 * DAY - timedelta(seconds=1))
-    assert is_signed_in(client, token)
+    assert is_signed_in(client, used)
     clock.move_to(NOW + 180 * DAY)
-    assert not is_signed_in(client, token)
+    assert not is_signed_in(client, used)
 
 
 def test_token_use_is_written_at_most_once_an_hour(client, ada, clock, django_assert_num_queries):
@@ -66,44 +58,25 @@ def test_token_use_is_written_at_most_once_an_hour(client, ada, clock, django_as
     assert ApiToken.objects.get().expires_at == NOW + 30 * DAY + timedelta(hours=1)
 
 
-def test_sign_in_beyond_tokens_max_ends_the_token_unused_for_longest(client, ada, clock):
-    credentials = {"EmailAddress": ada.email, "Password": PASSWORD}
-    other = issue_token(UserFactory())
-    tokens = []
-    for _ in range(20):
-        tokens.append(post(client, "/api/sign-in", credentials).json()["Token"])
-        clock.shift(timedelta(hours=2))
-    assert is_signed_in(client, tokens[0])
-
-    tokens.append(post(client, "/api/sign-in", credentials).json()["Token"])
-
-    assert [is_signed_in(client, token) for token in tokens] == [True, False, *[True] * 19]
-    assert is_signed_in(client, other)
-
-
-def test_expired_tokens_do_not_count_towards_tokens_max(client, ada, clock, settings):
-    settings.TOKENS_MAX = 2
-    issue_token(ada, age=31 * DAY)
-    tokens = [issue_token(ada), issue_token(ada)]
-
-    assert [is_signed_in(client, token) for token in tokens] == [True, True]
-
-
-def test_old_token_in_use_outlives_newer_unused_tokens(client, ada, clock, settings):
+def test_sign_in_beyond_tokens_max_ends_the_token_unused_for_longest(client, ada, clock, settings):
     settings.TOKENS_MAX = 2
     old = issue_token(ada)
     for day in range(0, 176, 25):
         clock.move_to(NOW + day * DAY)
         assert is_signed_in(client, old)
     clock.move_to(NOW + 165 * DAY)
-    unused = issue_token(ada)
+    # Expired ones do not count, nor do those of others.
+    issue_token(ada, age=31 * DAY)
+    unused, of_others = issue_token(ada), issue_token(UserFactory())
     clock.move_to(NOW + 176 * DAY)
     assert is_signed_in(client, old)
 
     issue_token(ada)
 
+    # The one that is used expires first.
     assert is_signed_in(client, old)
     assert not is_signed_in(client, unused)
+    assert is_signed_in(client, of_others)
 
 
 @pytest.mark.django_db(transaction=True)
@@ -126,19 +99,14 @@ def test_concurrent_sign_ins_leave_exactly_tokens_max(client, monkeypatch, setti
     assert ada.tokens.count() == 2
 
 
-def test_erase_expired_deletes_expired_tokens_windows_and_responses(client, ada, clock):
-    alive, dead = issue_token(ada), issue_token(ada, age=31 * DAY)
-    limits.PROMO_CODE.attempt("old", now=NOW - timedelta(hours=1))
-    limits.PROMO_CODE.attempt("new", now=NOW - timedelta(minutes=59))
-    KnownNetwork.record(ada.pk, "old", now=NOW - timedelta(days=90))
-    KnownNetwork.record(ada.pk, "recent", now=NOW - timedelta(days=89))
-    for key, age in (("old", timedelta(hours=24)), ("recent", timedelta(hours=23))):
-        SavedResponse.objects.create(user=ada, key_digest=key, created_at=NOW - age)
+def test_erase_expired_deletes_expired_tokens_windows_and_networks(ada, clock):
+    alive, _ = issue_token(ada), issue_token(ada, age=31 * DAY)
+    for key, age in (("old", timedelta(hours=1)), ("new", timedelta(minutes=59))):
+        limits.PROMO_CODE.attempt(key, now=NOW - age)
+    for digest, days in (("old", 90), ("new", 89)):
+        KnownNetwork.record(ada.pk, digest, now=NOW - days * DAY)
 
     call_command("erase_expired")
 
-    assert ApiToken.objects.filter(digest=hash_token_secret(alive)).exists()
-    assert not ApiToken.objects.filter(digest=hash_token_secret(dead)).exists()
-    assert AttemptWindow.objects.get().key == "new"
-    assert ada.known_networks.get().digest == "recent"
-    assert SavedResponse.objects.get().key_digest == "recent"
+    assert ApiToken.objects.get().digest == hash_token_secret(alive)
+    assert AttemptWindow.objects.get().key == ada.known_networks.get().digest == "new"

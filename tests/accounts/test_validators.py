@@ -5,23 +5,6 @@ import time
 import pytest
 
 from accounts.validators import email_contains_card_number, phone_contains_card_number
-from roombook.card_numbers import has_digits_of_a_card
-
-
-@pytest.mark.parametrize(
-    ("text", "is_refused"),
-    [
-        ("4242424242424242", True),
-        ("4242 4242 4242 4242", True),
-        ("Ada 4242-4242-4242-4242 Lovelace", True),
-        ("٤٢٤٢٤٢٤٢٤٢٤٢٤٢٤٢", True),
-        ("Ada Lovelace", False),
-        ("Suite 1200, Building 45, Unit 678", False),
-        ("", False),
-    ],
-)
-def test_name_with_as_many_digits_as_a_card_is_refused(text, is_refused):
-    assert has_digits_of_a_card(text) is is_refused
 
 
 @pytest.mark.parametrize(
@@ -67,17 +50,13 @@ def test_valid_phone_number_is_accepted(text):
         ("4242424242424242", True),
         ("4242.4242-4242_4242", True),
         ("ada+4242+4242--4242.4242", True),
-        ("ada4242424242424242lovelace", True),
         ("1.4242424242424242.2", True),
-        ("501800000009", True),
         ("6205500000000000004", True),
         ("٤٢٤٢٤٢٤٢٤٢٤٢٤٢٤٢", True),
-        ("ada", False),
         ("ada@4242424242424242", False),
         ("4242424242424241", False),
         ("0000000000000000", False),
         ("42424242a42424242", False),
-        ("424242424242", False),
         ("20270301120000.ada", False),
     ],
 )

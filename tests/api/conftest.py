@@ -1,14 +1,8 @@
-"""A client that speaks to the small operations of urls.py."""
+"""A client that posts any body to an operation."""
 
 import json
 
 import pytest
-
-
-def pytest_collection_modifyitems(items):
-    for item in items:
-        if "tests/api/" in item.path.as_posix():
-            item.add_marker(pytest.mark.urls("tests.api.urls"))
 
 
 @pytest.fixture

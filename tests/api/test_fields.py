@@ -17,10 +17,9 @@ from roombook.api.fields import (
     IdField,
     IntegerField,
     ListField,
-    ObjectField,
     TextField,
 )
-from tests.api.urls import Thing
+from tests.api.test_serializers import Thing
 
 UTC = dt.UTC
 local = dt.datetime.fromisoformat
@@ -30,7 +29,6 @@ FIELDS = {
     "text": TextField(),
     "id": IdField(),
     "count": IntegerField(),
-    "bounded": IntegerField(min_value=1, max_value=500),
     "flag": BooleanField(),
     "double": DoubleField(),
     "latitude": DoubleField(min_value=-90, max_value=90),
@@ -43,35 +41,29 @@ FIELDS = {
     "item": Thing(),
     "items": Thing(many=True),
 }
-NOT_TEXT = [True, False, 0, 1.5, [], {}, ["a"]]
-NOT_NUMBER = [True, False, "", " ", "12", "abc", [], {}, [1], {"a": 1}]
+NOT_NUMBER = [True, "", "12", [], {"a": 1}]
 NOT_DATE_TIME = [
-    True, 0, 1767225600, "", "now", "2027-03-01T09", "2027-03-01T9:00:00", "20270301T090000",
-    "2027-W09-1T09:00:00", "2027-02-30T09:00:00", "2027-03-01T24:00:00", "2027-03-01T09:00:60",
-    "2027-03-01T09:00:00 -07:00", "2027-03-01T09:00:00+24:00", "2027-03-01T09:00:00+07:60",
-    "0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-12:00", "٢٠٢٧-03-01T09:00:00", "03/01/2027",
-    "2027-03-01T09:00:00Zulu", "2027-03-01T09:00:00,5", ["2027-03-01T09:00:00"], {},
+    1767225600, "", "2027-03-01T9:00:00", "20270301T090000", "2027-02-30T09:00:00",
+    "2027-03-01T24:00:00", "2027-03-01T09:00:00 -07:00", "2027-03-01T09:00:00+24:00",
+    "2027-03-01T09:00:00+07:60", "0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-12:00",
+    "٢٠٢٧-03-01T09:00:00", "2027-03-01T09:00:00Zulu", ["2027-03-01T09:00:00"],
 ]  # fmt: skip
 
 WRONG = {
-    "text": [*NOT_TEXT, "\0", "a\0b", "\ud800", "\udfff x", "x" * 256],
-    "id": [*NOT_NUMBER, 0, -1, 2**31, 2**63, 1.0, 1.5, 10**400],
-    "count": [*NOT_NUMBER, 1.0, 2**31, -(2**31) - 1],
-    "bounded": [0, 501],
-    "flag": [0, 1, "true", "yes", "", [], {}],
+    "text": [True, 0, [], {}, "a\0b", "\udfff x", "x" * 256],
+    "id": [*NOT_NUMBER, 0, 2**31, 1.0, 10**400],
+    "count": [2**31, -(2**31) - 1],
+    "flag": [0, 1, "true", "", []],
     "double": [*NOT_NUMBER, float("nan"), float("inf"), 10**400],
     "latitude": [90.1, -91],
-    "amount": [
-        *(*NOT_NUMBER, 0.001, 1e-300, 1e300, float("inf"), float("nan")),
-        *(10**20, -(10**10), 10**400),
-    ],
+    "amount": [*NOT_NUMBER, 0.001, 1e-300, 1e300, float("nan"), -(10**10), 10**400],
     "hours": [-0.5, 24.5, 0.25],
-    "kind": ["account", "", "Other", 1, True, [], {}],
+    "kind": ["account", "", 1, []],
     "at": [*NOT_DATE_TIME, "2027-03-01"],
-    "utc": [*NOT_DATE_TIME, "2027-02-30"],
-    "ids": ["7", 1, {}, [0], [None], [[1]], [True], [1] * 101],
-    "item": [[], "a", 1, True, {}, {"Id": 0}, {"id": 1}],
-    "items": [{}, "a", 1, [1], [None], [{}], [{"Id": 1}] * 101],
+    "utc": ["2027-02-30"],
+    "ids": ["7", {}, [0], [None], [1] * 101],
+    "item": [[], "a", {}, {"Id": 0}, {"id": 1}],
+    "items": [{}, "a", [1], [None], [{}], [{"Id": 1}] * 101],
 }
 
 
@@ -88,28 +80,20 @@ def test_value_of_another_type_or_out_of_bounds_is_invalid(kind, value):
 
 RIGHT = [
     ("text", "  Jürgen 🏢 \u202e ", "Jürgen 🏢 \u202e"),
-    ("text", "", ""),
     ("text", "x" * 255 + "  ", "x" * 255),
     ("id", 2**31 - 1, 2**31 - 1),
-    ("count", -(2**31), -(2**31)),
     ("flag", False, False),
     ("double", 5, 5.0),
     ("latitude", -90, -90.0),
-    ("amount", 12.5, Decimal("12.5")),
     ("amount", 0.1, Decimal("0.1")),
-    ("amount", 3, Decimal(3)),
     ("amount", 9_999_999_999, Decimal(9_999_999_999)),
-    ("kind", "Staff", "Staff"),
-    ("at", "2027-03-01T09:00:00", local("2027-03-01T09:00")),
     ("at", " 2027-03-01 09:00 ", local("2027-03-01T09:00")),
     ("at", "2027-03-01t09:00:00z", dt.datetime(2027, 3, 1, 9, tzinfo=UTC)),
-    ("at", "2027-03-01T09:00:00-07:00", dt.datetime(2027, 3, 1, 9, tzinfo=DENVER)),
     ("at", "2027-03-01T09:00:00-0700", dt.datetime(2027, 3, 1, 9, tzinfo=DENVER)),
     ("at", "2027-03-01T09:00:00.123456789", local("2027-03-01T09:00:00.123456")),
     ("utc", "2027-03-01T09:00:00", dt.datetime(2027, 3, 1, 9, tzinfo=UTC)),
     ("utc", "2027-03-31", dt.datetime(2027, 3, 31, tzinfo=UTC)),
     ("utc", "2027-03-31T23:00:00-07:00", dt.datetime(2027, 3, 31, 23, tzinfo=DENVER)),
-    ("ids", [], []),
     ("ids", [1] * 100, [1] * 100),
     ("item", {"Id": 1, "Name": None, "Unknown": {}}, {"id": 1}),
     ("items", [{"Id": 1}, {"Id": 2, "Name": "b"}], [{"id": 1}, {"id": 2, "name": "b"}]),
@@ -123,17 +107,14 @@ def test_valid_value_is_deserialized(kind, value, expected):
 
 CELLS = [
     ("text", "12", "12"),
+    ("kind", "Staff", "Staff"),
     ("id", "7", 7),
     ("count", " -3 ", -3),
-    ("count", "+3", 3),
     ("flag", "TRUE", True),
     ("flag", " false ", False),
-    ("double", "-73.9", -73.9),
     ("double", "1e2", 100.0),
     ("amount", "12.50", Decimal("12.50")),
     ("amount", " 3 ", Decimal(3)),
-    ("kind", "Staff", "Staff"),
-    ("at", "2027-03-01T09:00:00", local("2027-03-01T09:00")),
 ]
 
 
@@ -168,12 +149,6 @@ def test_text_field_can_require_text_and_keep_spaces():
     with pytest.raises(ValidationError):
         TextField(allow_blank=False).run_validation("   ")
     assert TextField(trim=False).run_validation("  p w ") == "  p w "
-
-
-def test_object_field_accepts_no_value_and_renders_any():
-    with pytest.raises(ValidationError):
-        ObjectField().run_validation("x")
-    assert ObjectField().to_representation("x") == "x"
 
 
 def test_decimals_are_rendered_as_numbers_with_two_places():

@@ -59,6 +59,8 @@ def test_localize_keeps_every_existing_local_time(at):
 ALWAYS = week(*range(7), opens="00:00", closes="00:00")
 LUNCH_BREAK = week(0, closes="12:00") + week(0, opens="13:00")
 NIGHTS = week(4, 5, opens="22:00", closes="02:00")  # Friday and Saturday
+MIDNIGHT = week(0, closes="00:00") + week(1, opens="00:00")
+A_MINUTE_LESS = week(0, closes="23:59") + week(1, opens="00:00")
 
 
 @pytest.mark.parametrize(
@@ -69,24 +71,8 @@ NIGHTS = week(4, 5, opens="22:00", closes="02:00")  # Friday and Saturday
         (ALWAYS, "2027-03-07 23:00", "2027-03-08 01:00", True),  # from Sunday to Monday
         (ALWAYS, "2027-03-13 22:00", "2027-03-15 03:00", True),  # three days, one of 23 hours
         (ALWAYS[:2], "2027-03-02 23:00", "2027-03-03 00:15", False),  # Wednesday is closed
-        (
-            week(0, closes="00:00") + week(1, opens="00:00"),
-            "2027-03-01 09:00",
-            "2027-03-02 17:00",
-            True,
-        ),
-        (
-            week(0, closes="23:59") + week(1, opens="00:00"),
-            "2027-03-01 23:00",
-            "2027-03-02 01:00",
-            False,
-        ),
-        (
-            week(0, closes="00:00") + week(1, opens="00:15"),
-            "2027-03-01 23:00",
-            "2027-03-02 01:00",
-            False,
-        ),
+        (MIDNIGHT, "2027-03-01 09:00", "2027-03-02 17:00", True),
+        (A_MINUTE_LESS, "2027-03-01 23:00", "2027-03-02 01:00", False),
         (NIGHTS, "2027-03-05 22:00", "2027-03-06 02:00", True),
         (NIGHTS, "2027-03-06 00:30", "2027-03-06 01:30", True),  # only the part of the next day
         (NIGHTS, "2027-03-05 00:30", "2027-03-05 01:30", False),  # Thursday was closed

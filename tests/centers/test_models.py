@@ -24,12 +24,6 @@ NEW_YEAR, LATER = datetime(2027, 1, 1, tzinfo=UTC), datetime(2027, 1, 2, tzinfo=
 # --- Address --------------------------------------------------------------------------------------
 
 
-def test_missing_time_zone_is_derived_from_the_coordinates():
-    center = CenterFactory(time_zone_id="", latitude=35.68, longitude=139.69)
-    assert center.time_zone_id == "Asia/Tokyo"
-    assert center.zone.key == "Asia/Tokyo"
-
-
 def test_center_without_time_zone_and_coordinates_is_rejected():
     with pytest.raises(IntegrityError), transaction.atomic():
         CenterFactory(time_zone_id="", latitude=None, longitude=None)

@@ -1,14 +1,12 @@
 """Pictures: stored again without what they reveal, refused if too large, deleted with their row."""
 
-import struct
-import zlib
 from io import BytesIO
 
 import pytest
 from django.core.exceptions import ValidationError
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
-from PIL import ExifTags, Image, ImageCms, ImageFile, ImageOps, PngImagePlugin
+from PIL import Image, ImageCms, ImageFile, PngImagePlugin
 
 from centers.models import CenterImage
 from roombook import images
@@ -23,15 +21,6 @@ def draw(file_format, *, size=(60, 40), mode="RGB", **options):
     out = BytesIO()
     Image.new(mode, size).save(out, file_format, **options)
     return out.getvalue()
-
-
-def build_png_header(width, height):
-    """A PNG that says how large it is, and has no pixels."""
-    header = b"IHDR" + struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + b"".join(
-        struct.pack(">I", len(chunk) - 4) + chunk + struct.pack(">I", zlib.crc32(chunk))
-        for chunk in (header, b"IDAT" + zlib.compress(b""), b"IEND")
-    )
 
 
 def build_metadata():
@@ -69,35 +58,16 @@ def refuse_to_decode(*args):
     raise AssertionError("a decoder ran")
 
 
-@pytest.mark.parametrize(
-    ("size", "is_allowed"),
-    [
-        ((5_000, 4_000), True),
-        ((5_000, 4_001), False),
-        ((2**31 - 1, 2**31 - 1), False),
-    ],
-)
-def test_picture_that_is_too_large_is_refused_by_its_header(size, is_allowed, monkeypatch):
+def test_picture_that_is_too_large_is_refused_by_its_header(monkeypatch):
+    monkeypatch.setattr(images, "MAX_PIXELS", 10 * 10)
+    allowed, larger = (ContentFile(draw("PNG", size=(10, side)), name="x.png") for side in (10, 11))
     monkeypatch.setattr(ImageFile.ImageFile, "load", refuse_to_decode)
 
-    with pytest.raises((AssertionError, ValidationError)) as refused:
-        images.open_image(ContentFile(build_png_header(*size), name="x.png"))
-
-    assert isinstance(refused.value, AssertionError) is is_allowed
-    assert is_allowed or refused.value.code == "too_many_pixels"
-
-
-@pytest.mark.parametrize("orientation", range(1, 9))
-def test_picture_is_turned_as_pillow_turns_it(orientation):
-    exif = Image.Exif()
-    exif[ExifTags.Base.Orientation] = orientation
-    out = BytesIO()
-    Image.frombytes("L", (3, 2), bytes(range(0, 240, 40))).save(out, "PNG", exif=exif)
-    with Image.open(BytesIO(out.getvalue())) as image:
-        expected = ImageOps.exif_transpose(image)
-
-    turned = images.open_image(ContentFile(out.getvalue()))
-    assert (turned.size, turned.tobytes()) == (expected.size, expected.tobytes())
+    with pytest.raises(AssertionError, match="a decoder ran"):
+        images.open_image(allowed)
+    with pytest.raises(ValidationError) as refused:
+        images.open_image(larger)
+    assert refused.value.code == "too_many_pixels"
 
 
 # --- Stored files ---------------------------------------------------------------------------------
@@ -135,11 +105,9 @@ def test_transparent_picture_stays_transparent():
         (lambda: ContentFile(b"", name="x.png"), "unreadable"),
         (lambda: ContentFile(picture().read()[:500], name="x.jpg"), "unreadable"),
         (lambda: picture((10, 10), "BMP"), "unreadable"),
-        # Drawn only here, and not by each process that collects the tests.
-        (lambda: picture((8000, 8000), "PNG", "1"), "too_many_pixels"),
         (lambda: ContentFile(b"x" * (images.MAX_UPLOAD_BYTES + 1), name="x.png"), "too_large"),
     ],
-    ids=["disguised", "empty", "cut off", "other format", "large", "heavy"],
+    ids=["disguised", "empty", "cut off", "other format", "heavy"],
 )
 def test_invalid_picture_is_rejected(upload, code):
     image = CenterImage(center=CenterFactory(), image=upload())

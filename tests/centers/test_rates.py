@@ -4,7 +4,6 @@ from decimal import Decimal
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import strategies as st
 
 from centers import rates
 from centers.models import PriceList
@@ -169,11 +168,3 @@ def test_prices_follow_locale_and_currency(settings):
     assert rates.format_entry_price(FULL) == "25,00\xa0€/hour"
     settings.LOCALE, settings.CURRENCY = "ja_JP", "JPY"
     assert rates.format_entry_price(rate("2500")) == "\uffe52,500/hour"
-
-
-# --- Against brute force ------------------------------------------------------------------------
-
-amounts = st.none() | st.decimals(0, 500, places=2)
-some_rates = st.builds(
-    Rate, hourly=amounts, half_day=amounts, full_day=amounts, bill_in_blocks=st.booleans()
-)

@@ -40,14 +40,6 @@ def run(port: int) -> None:
         # Other names than those of former customers.
         each.reset_sequence(int(time.time()), force=True)
     load = Load(InstalledService(port), CLIENTS, MAX_SECONDS)
-    longest = follow(load)
-    connections.close_all()
-    problems = load.end(settings.PAYMENT_LEASE_SECONDS)
-    sys.stdout.write(json.dumps([longest, problems]))
-
-
-def follow(load: Load) -> float:
-    """Wait until the customers are to stop; return the longest time without a booking."""
     longest, count, since = 0.0, 0, time.monotonic()
     while not STOP.exists() and time.monotonic() < load.until:
         if load.count_acknowledged() > count:
@@ -57,4 +49,5 @@ def follow(load: Load) -> float:
             COUNT.write_text(str(count))
         time.sleep(POLL_SECONDS)
     load.stop()
-    return longest
+    connections.close_all()
+    sys.stdout.write(json.dumps([longest, load.end(settings.PAYMENT_LEASE_SECONDS)]))

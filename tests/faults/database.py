@@ -187,10 +187,6 @@ class Cluster:
     def stop_server(self) -> None:
         self._pg_ctl("stop", "-m", "fast")
 
-    def is_running(self) -> bool:
-        """Whether the server accepts connections."""
-        return pg_plugin.accepts_connections(self.port)
-
     @property
     def database(self) -> Database:
         return postgres_database("127.0.0.1", self.port, self.owner, "postgres")
@@ -214,12 +210,6 @@ class Cluster:
         if (self.data / "postmaster.pid").exists():
             self._pg_ctl("stop", "-m", "immediate")
         shutil.rmtree(self.folder, ignore_errors=True)
-
-    def dump(self) -> bytes:
-        """A dump of everything, as for a backup."""
-        where = ["-h", "127.0.0.1", "-p", str(self.port), "-U", self.owner, "postgres"]
-        command = [str(self.programs / "pg_dump"), *where]
-        return subprocess.run(command, check=True, capture_output=True).stdout
 
     def restore(self, database: Database) -> None:
         """Restore a dump of a migrated database, which is faster than migrating."""

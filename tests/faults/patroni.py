@@ -34,14 +34,6 @@ def is_installed() -> bool:
     return bool(PATRONI and shutil.which("etcd") and programs())
 
 
-def get_version() -> tuple[int, ...]:
-    """The version of Patroni, such as (3, 0, 2); (0,) if it is not installed."""
-    if PATRONI is None:
-        return (0,)
-    printed = subprocess.run([PATRONI, "--version"], capture_output=True, text=True, check=True)
-    return tuple(map(int, re.findall(r"\d+", printed.stdout)))
-
-
 class PatroniCluster:
     """db1 is the first primary. Processes are ended by their ids only."""
 
@@ -133,13 +125,6 @@ class PatroniCluster:
                 with suppress(ProcessLookupError):
                     os.kill(each, signal.SIGKILL)
         process.wait()
-
-    def freeze(self, name: str) -> None:
-        """Let Patroni hang while its PostgreSQL goes on. The watchdog would reset the machine."""
-        self.processes[name].send_signal(signal.SIGSTOP)
-
-    def thaw(self, name: str) -> None:
-        self.processes[name].send_signal(signal.SIGCONT)
 
     def data(self, name: str) -> Path:
         return self.folder / name
@@ -282,11 +267,6 @@ class PatroniCluster:
                 start_new_session=True,
                 **self.user,
             )
-
-    def read_logs(self) -> str:
-        """The last lines of etcd and of each server."""
-        logs = ((log.name, log.read_text()[-20_000:]) for log in self.folder.glob("*.log"))
-        return "\n".join(f"== {name}\n{text}" for name, text in sorted(logs))
 
     def remove(self) -> None:
         for name in list(self.processes):

@@ -9,9 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
-from tests.faults import points
 from tests.faults.database import Database
 from tests.faults.processes import children_of, find_free_port
 from tests.faults.size import WORKERS
@@ -39,8 +37,7 @@ class Service:
     ) -> None:
         self.database = database
         self.folder = folder
-        self.mails = folder / "mails"
-        self.mails.mkdir(parents=True)
+        (folder / "mails").mkdir(parents=True)
         self.log = folder / "log"
         self.port = find_free_port()
         self.environment = {
@@ -53,12 +50,11 @@ class Service:
             "PAYMENT_GATEWAY": "sandbox",
             "CREATES_PER_HOUR": "0",
             "DATABASE_URL": database.url,
-            "EMAIL_URL": f"filemail://{self.mails}",
+            "EMAIL_URL": f"filemail://{folder}/mails",
             "DEFAULT_FROM_EMAIL": "Rooms <rooms@example.com>",
             "MEDIA_ROOT": str(folder / "media"),
             "BIND": f"127.0.0.1:{self.port}",
             "WEB_CONCURRENCY": str(WORKERS),
-            "FAULTS_FOLDER": str(folder),
             "GATEWAY_FAULTS": str(folder / "gateway-faults"),
             **environment,
         }
@@ -119,38 +115,9 @@ class Service:
             self.master.wait(timeout=START_SECONDS)
         self.stop()
 
-    def manage(self, *arguments: Any) -> "subprocess.CompletedProcess[str]":
-        """Run a command of manage.py with the settings of the service."""
-        return subprocess.run(
-            [sys.executable, "manage.py", *map(str, arguments)],
-            cwd=ROOT,
-            env=self.environment,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=120,
-        )
-
-    # --- Faults ----------------------------------------------------------------------------------
-
     def add_gateway_fault(
         self, operation: str, kind: str, *, seconds: float = 0, times: int | None = 1
     ) -> Callable[[], None]:
         """Let the next calls of the gateway's operation fail; return what undoes it."""
         folder = Path(self.environment["GATEWAY_FAULTS"])
         return add_fault(operation, kind, seconds=seconds, times=times, folder=folder)
-
-    def crash(self, point: str) -> None:
-        """Let the next worker that passes this point crash."""
-        assert point in points.POINTS
-        points.write_switch(self.folder / points.CRASH, f"{point}\n")
-
-    def explode(self, point: str) -> None:
-        """Let the next call of this point's function raise, with a card number in the message."""
-        assert point in points.POINTS
-        points.write_switch(self.folder / points.EXPLODE, f"{point}\n")
-
-    def pause(self, point: str, seconds: float) -> None:
-        """Let the next worker that passes this point wait."""
-        assert point in points.POINTS
-        points.write_switch(self.folder / f"{points.PAUSE} {point}", f"{point}\n{seconds}")

@@ -20,16 +20,10 @@ class Size:
     # Seconds for which the gateway hangs, and the checkouts that wait for it.
     hang: float = 3.0
     hung: int = 8
-    # Seconds of the search for deadlocks.
-    hunt: float = 3.0
 
 
 LONG = os.environ.get("FAULTS") == "long"
-SIZE = (
-    Size(contenders=32, rounds=5, storm=20.0, restart_every=5.0, hang=10.0, hunt=10.0)
-    if LONG
-    else Size()
-)
+SIZE = Size(contenders=32, rounds=5, storm=20.0, restart_every=5.0, hang=10.0) if LONG else Size()
 
 WORKERS = 4
 # The lease of a payment in seconds, where tests wait for its end.

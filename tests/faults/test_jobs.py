@@ -42,7 +42,8 @@ class Machine:
     """A machine with its own processes, and the database that all machines share."""
 
     def __init__(self, database, folder, stack):
-        self.database, self.folder, self.stack = database, folder, stack
+        folder.mkdir()
+        self.folder, self.stack, self.log = folder, stack, folder.with_suffix(".log")
         self.environment = VALID | {
             "PATH": os.environ["PATH"],
             "DJANGO_SETTINGS_MODULE": "roombook.settings",
@@ -54,7 +55,7 @@ class Machine:
         }
 
     def start(self, *words, **environment):
-        with (self.folder.parent / f"{self.folder.name}.log").open("wb") as log:
+        with self.log.open("wb") as log:
             process = subprocess.Popen(
                 [sys.executable, *words],
                 cwd=ROOT,
@@ -63,39 +64,31 @@ class Machine:
                 stderr=log,
                 start_new_session=True,
             )
-        self.stack.callback(self.end, process)
+        self.stack.callback(end, process)
         return process
 
     def run(self, *commands, **environment):
         return self.start("-c", PROGRAM, *commands, **environment)
 
-    def end(self, process):
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+    def count_runs(self, command):
+        return self.log.read_text().count(f'"roombook.jobs.{command}"')
 
-    def read_log(self):
-        return (self.folder.parent / f"{self.folder.name}.log").read_text()
+
+def end(process):
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
 
 
 @pytest.fixture
 def new_machine(store, tmp_path):
     database = store.new()
     with ExitStack() as stack, database.open():
-
-        def make(name="a"):
-            (tmp_path / name).mkdir()
-            return Machine(database, tmp_path / name, stack)
-
-        yield make
+        yield lambda name="a": Machine(database, tmp_path / name, stack)
 
 
 def is_running(process):
     return Path(f"/proc/{process}").exists()
-
-
-def count_runs(machine, command):
-    return machine.read_log().count(f'"roombook.jobs.{command}"')
 
 
 @pytest.fixture
@@ -117,9 +110,9 @@ def test_job_that_crashes_is_reported_and_tried_again_and_the_others_go_on(new_m
     wait_for(lambda: len(list(machine.folder.iterdir())) > 1, "two failures of send_outbox")
     failures = [file.name.partition(".")[0] for file in machine.folder.iterdir()]
     assert set(failures) == {"send_outbox"}
-    assert "send_outbox has crashed." in machine.read_log()
+    assert "send_outbox has crashed." in machine.log.read_text()
     wait_for(
-        lambda: count_runs(machine, "expire_reservations") > 1, "two runs of expire_reservations"
+        lambda: machine.count_runs("expire_reservations") > 1, "two runs of expire_reservations"
     )
     with connection.cursor() as cursor:
         cursor.execute("ALTER TABLE lost RENAME TO accounts_outboxmessage")
@@ -133,7 +126,7 @@ def test_two_machines_run_each_turn_once_and_in_time(new_machine):
         machine.run("erase_expired", "expire_reservations")
 
     def count():
-        return sum(count_runs(machine, "erase_expired") for machine in machines)
+        return sum(machine.count_runs("erase_expired") for machine in machines)
 
     wait_for(lambda: count() >= 4, "four runs")
     runs = count()
@@ -155,7 +148,7 @@ def test_job_that_hangs_is_killed(new_machine, hanging_email):
 
     machine.run("send_outbox", MAX_RUN_SECONDS="3", **hanging_email)
 
-    wait_for(lambda: "send_outbox was ended by SIGALRM." in machine.read_log(), "the limit")
+    wait_for(lambda: "send_outbox was ended by SIGALRM." in machine.log.read_text(), "the limit")
 
 
 def test_job_that_hangs_delays_no_other_and_sigterm_kills_it_and_gives_its_turn_back(
@@ -163,7 +156,7 @@ def test_job_that_hangs_delays_no_other_and_sigterm_kills_it_and_gives_its_turn_
 ):
     machine = new_machine()
     runner = machine.run("send_outbox", "erase_expired", **hanging_email)
-    wait_for(lambda: count_runs(machine, "erase_expired") > 2, "three runs of erase_expired")
+    wait_for(lambda: machine.count_runs("erase_expired") > 2, "three runs of erase_expired")
     # The other one is a run of erase_expired, if there is one.
     hanging = min(children_of(runner.pid))
 
@@ -171,7 +164,7 @@ def test_job_that_hangs_delays_no_other_and_sigterm_kills_it_and_gives_its_turn_
 
     assert runner.wait() == 0
     assert not is_running(hanging)
-    assert "Killed, and due at the next start: send_outbox" in machine.read_log()
+    assert "Killed, and due at the next start: send_outbox" in machine.log.read_text()
     assert JobRun.objects.get(command="send_outbox").due_at == NEVER
 
 
@@ -181,7 +174,7 @@ def test_run_jobs_that_lacks_migrations_does_not_start(new_machine):
         cursor.execute("DELETE FROM django_migrations WHERE app = 'roombook'")
 
     assert machine.start("manage.py", "run_jobs").wait(timeout=60) == 1
-    assert machine.read_log().startswith("Error: Run manage.py migrate: the database lacks 1")
+    assert machine.log.read_text().startswith("Error: Run manage.py migrate: the database lacks 1")
 
 
 @pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL])
@@ -190,8 +183,8 @@ def test_jobs_run_next_to_the_server_and_end_with_it(new_machine, end):
     write(subject="Booked: Boardroom", now=timezone.now())
     port = find_free_port()
     server = machine.start("manage.py", "serve", PORT=str(port), WEB_CONCURRENCY="1")
-    wait_for(lambda: "roombook is ready" in machine.read_log(), "the server")
-    wait_for(lambda: "Subject: Booked: Boardroom" in machine.read_log(), "the e-mail")
+    wait_for(lambda: "roombook is ready" in machine.log.read_text(), "the server")
+    wait_for(lambda: "Subject: Booked: Boardroom" in machine.log.read_text(), "the e-mail")
     wait_for(lambda: len(children_of(server.pid)) == 2, "run_jobs and a worker")
     processes = children_of(server.pid)
     os.kill(server.pid, end)

@@ -34,7 +34,6 @@ from tests.locks import (
 pytestmark = pytest.mark.skipif(not LONG, reason="installs all locks: make faults")
 
 THIS_PIP = f"pip=={metadata.version('pip')}"
-OLD_PIP = "pip==23.0.1"  # of Debian 12
 NEWER_RELEASE = 9999
 TAG = f"{NEWER_RELEASE}-py3-none-any"
 
@@ -145,23 +144,18 @@ def test_make_without_the_venv_of_debian_installs_the_locked_versions(run, tmp_p
     assert get_installed_versions(tmp_path / ".venv") == get_versions("requirements.txt")
 
 
-def test_documented_command_adds_the_locked_versions_for_traces(run, tmp_path):
-    run("make env")
-    [command] = [each for each in read_commands("docs/metrics.md") if "tracing.txt" in each]
-    run(command)
-
-    assert get_installed_versions(tmp_path / ".venv") == {
-        **get_versions("requirements.txt"),
-        **get_versions("deploy/tracing.txt"),
-    }
-
-
 def test_image_has_the_locked_versions(run, tmp_path):
     text = (ROOT / "deploy/Dockerfile").read_text().replace("\\\n", "")
     [install] = re.findall("^RUN (.*pip install.*)", text, re.M)
-    run(f"$PYTHON -m venv venv; {install.replace('/venv/', f'{tmp_path}/venv/')}")
+    run(f"$PYTHON -m venv .venv; {install.replace('/venv/', f'{tmp_path}/.venv/')}")
+    versions = get_versions("requirements.txt")
+    assert get_installed_versions(tmp_path / ".venv") == versions
 
-    assert get_installed_versions(tmp_path / "venv") == get_versions("requirements.txt")
+    # The command of docs/metrics.md adds those of traces.
+    [command] = [each for each in read_commands("docs/metrics.md") if "tracing.txt" in each]
+    run(command)
+    versions |= get_versions("deploy/tracing.txt")
+    assert get_installed_versions(tmp_path / ".venv") == versions
 
 
 # tests/test_locks.py follows the requirements of the locks that are installed in .venv.
@@ -174,18 +168,3 @@ def test_installed_lock_meets_all_requirements(lock, environment, tmp_path, monk
 
     assert get_installed_versions(tmp_path / "environment") == get_versions(lock)
     assert find_unmet_anywhere(lock, lambda name: installed[name].requires or []) == {}
-
-
-@pytest.mark.skipif(sys.version_info >= (3, 12), reason=f"{OLD_PIP} needs Python 3.11")
-def test_without_no_deps_a_newer_release_breaks_the_installation(environment, tmp_path):
-    """The control: pip as it was called before, which considers the newest version for an extra."""
-    subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True)
-    pip = tmp_path / "venv/bin/pip"
-    subprocess.run([pip, "install", "--quiet", OLD_PIP], check=True)
-    lock = ["--require-hashes", "--requirement", ROOT / "requirements-dev.txt"]
-    done = subprocess.run(
-        [pip, "install", *lock], env=environment, capture_output=True, text=True, check=False
-    )
-
-    assert done.returncode
-    assert f"coverage-{NEWER_RELEASE}" in done.stderr

@@ -303,19 +303,6 @@ def test_switchover_behind_pgbouncer_loses_no_booking(network):
     assert book_during(web1, lambda: switch_over(db1)) == []
 
 
-def kill_primary(network: dict[str, Machine]) -> None:
-    """Kill PostgreSQL and Patroni of the primary, not its PgBouncer. systemd starts Patroni."""
-    db1 = network["db1"]
-    old = find_primary(db1)
-    assert old
-    network[old].run("systemctl kill --signal=KILL patroni")
-    wait_for(lambda: find_primary(db1) not in {None, old}, "another primary")
-
-
-def test_killed_primary_behind_pgbouncer_loses_no_booking(network):
-    assert book_during(network["web1"], lambda: kill_primary(network)) == []
-
-
 def test_control_without_a_reset_clients_stay_with_the_former_primary(network):
     db1 = network["db1"]
     on_all(

@@ -11,7 +11,7 @@ from urllib.error import HTTPError
 import pytest
 
 from tests.faults.load import Load
-from tests.faults.patroni import PatroniCluster, get_version, is_installed
+from tests.faults.patroni import PatroniCluster, is_installed
 from tests.faults.processes import wait_for
 from tests.faults.service import Service
 from tests.faults.size import LEASE, LONG
@@ -30,15 +30,13 @@ MAX_SECONDS = 240.0
 
 
 @pytest.fixture(scope="module")
-def patroni(request, django_db_blocker) -> Iterator[PatroniCluster]:
+def patroni(django_db_blocker) -> Iterator[PatroniCluster]:
     cluster = PatroniCluster()
     try:
         with django_db_blocker.unblock():
             cluster.create_database()
             yield cluster
     finally:
-        if request.session.testsfailed:
-            sys.stderr.write(cluster.read_logs())
         cluster.remove()
 
 
@@ -60,10 +58,10 @@ def synchronous(patroni) -> None:
     patroni.wait_for_members()
 
 
-@pytest.mark.parametrize("password", [None, "wrong"])
-def test_patroni_refuses_changes_without_its_password(patroni, password):
-    with pytest.raises(HTTPError, match="401"):
-        patroni.call("PATCH", "config", password=password, ttl=30)
+def test_patroni_refuses_changes_without_its_password(patroni):
+    for password in (None, "wrong"):
+        with pytest.raises(HTTPError, match="401"):
+            patroni.call("PATCH", "config", password=password, ttl=30)
 
 
 def start_load(service: Service) -> Load:
@@ -77,18 +75,6 @@ def wait_for_bookings(load: Load) -> None:
     before = load.count_acknowledged()
     seconds = wait_for(lambda: load.count_acknowledged() > before + 2, "further bookings")
     sys.stdout.write(f"{seconds:.1f} s until the next booking\n")
-
-
-@pytest.mark.usefixtures("synchronous")
-def test_switchover_loses_nothing(patroni, service):
-    load = start_load(service)
-    old, new = patroni.primary, patroni.find_role("sync_standby")
-    patroni.call("POST", "switchover", leader=old, candidate=new)
-    wait_for_bookings(load)
-    assert patroni.primary == new
-    patroni.wait_for_members()
-
-    assert load.end() == []
 
 
 def kill_primary(patroni: PatroniCluster) -> str:
@@ -113,63 +99,6 @@ def test_killed_primary_loses_nothing_and_returns_as_a_standby(patroni, service)
     assert not patroni.is_writable(old)
 
     assert load.end() == []
-
-
-@pytest.mark.usefixtures("synchronous")
-def test_standby_that_dies_is_replaced_and_the_last_one_stops_commits(patroni, service):
-    load = start_load(service)
-    first = patroni.find_role("sync_standby")
-    patroni.kill(first)
-    wait_for_bookings(load)
-
-    # The control: now there are two servers, and one of them dies.
-    wait_for(lambda: patroni.find_role("sync_standby") not in {first, None}, "the other standby")
-    second = patroni.find_role("sync_standby")
-    patroni.kill(second)
-    time.sleep(2.0)
-    before = load.count_acknowledged()
-    time.sleep(15.0)
-    assert load.count_acknowledged() == before
-
-    patroni.start(second)
-    wait_for_bookings(load)
-    patroni.start(first)
-    patroni.wait_for_members()
-
-    assert load.end() == []
-
-
-@pytest.mark.skipif(
-    get_version() < (3, 0, 3), reason="Patroni before 3.0.3 may take its lock back from another one"
-)
-@pytest.mark.usefixtures("synchronous")
-def test_frozen_patroni_without_a_watchdog_loses_nothing(patroni, service):
-    """The old primary accepts changes for a while, but no standby follows it any more."""
-    load = start_load(service)
-    old = patroni.primary
-    patroni.freeze(old)
-    others = set(patroni.ports) - {old}
-    wait_for(lambda: any(map(patroni.is_writable, others)), "a new primary")
-    # Two servers accept changes now; the service may write to either. Another one reaches only
-    # the new primary.
-    assert patroni.is_writable(old)
-    other_service = Service(
-        patroni.database(*others), service.folder / "others", FAULTS_LEASE_SECONDS=str(LEASE)
-    )
-    try:
-        other_load = start_load(other_service)
-        patroni.thaw(old)
-        wait_for(lambda: not patroni.is_writable(old), "the old primary as a standby")
-        wait_for_bookings(load)
-        patroni.wait_for_members()
-        other_load.stop()
-        other_load.wait()
-    finally:
-        other_service.stop()
-
-    assert load.end() == []
-    with service.database.open():
-        assert other_load.find_lost() == []
 
 
 @pytest.mark.usefixtures("synchronous")

@@ -3,33 +3,28 @@
 The limits of sessions must be set for the role: without them, the service does not start.
 """
 
+import itertools
 import re
-import time
 import uuid
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 
-import psycopg2
 import pytest
 from django.db import connections
 
 from tests.faults.database import Database, DatabaseStore, postgres_database
-from tests.faults.load import Load
 from tests.faults.pgbouncer import PROGRAM, PgBouncer
 from tests.faults.service import Service
 from tests.faults.size import LEASE, LONG, SIZE
-from tests.faults.world import HOUR, World
+from tests.faults.test_storms import storm
 from tests.test_startup import run
 
 pytestmark = pytest.mark.postgres
 needs_pgbouncer = pytest.mark.skipif(PROGRAM is None, reason="PgBouncer is not installed")
 
 PASSWORD = "tests-only"
-LOCK_TIMEOUT = 4.0
 RESTARTS = 6
-LOCK_ROOM = "SELECT 1 FROM centers_meetingroom WHERE id = %s FOR UPDATE"
+IDLE_LIMIT = "idle_in_transaction_session_timeout = '60s'"
 START_SERVICE = ("-c", "import roombook.wsgi")
 
 
@@ -40,42 +35,25 @@ class RoleDatabase:
     database: Database
     role: str
 
-    def connect(self, port: int | None = None) -> "psycopg2.extensions.connection":
-        given = self.database.settings
-        return psycopg2.connect(
-            host=given["HOST"] if port is None else "127.0.0.1",
-            port=port or given["PORT"],
-            dbname=given["NAME"],
-            user=self.role,
-            password=PASSWORD,
-        )
-
     def at(self, port: int | None = None) -> Database:
         given = self.database.settings
         host = given["HOST"] if port is None else "127.0.0.1"
         return postgres_database(host, port or given["PORT"], self.role, given["NAME"], PASSWORD)
 
-    def set_limits(self) -> None:
-        with self.connect() as session, session.cursor() as cursor:
-            for name, value in (
-                ("lock_timeout", "4s"),
-                ("statement_timeout", "30s"),
-                ("idle_in_transaction_session_timeout", "60s"),
-            ):
-                cursor.execute(f"ALTER ROLE {self.role} SET {name} = '{value}'")
-        session.close()
+    def execute(self, *statements: str) -> None:
+        with self.database.open(), connections["default"].cursor() as cursor:
+            for statement in statements:
+                cursor.execute(statement)
 
 
 @pytest.fixture
 def role_database(store: DatabaseStore, django_db_blocker) -> Iterator[RoleDatabase]:
     role = f"pooled_{uuid.uuid4().hex}"
     with django_db_blocker.unblock():
-        database = store.new()
-        with database.open(), connections["default"].cursor() as cursor:
-            cursor.execute(f"CREATE ROLE {role} LOGIN SUPERUSER PASSWORD '{PASSWORD}'")
-        yield RoleDatabase(database, role)
-        with database.open(), connections["default"].cursor() as cursor:
-            cursor.execute(f"DROP ROLE {role}")
+        made = RoleDatabase(store.new(), role)
+        made.execute(f"CREATE ROLE {role} LOGIN SUPERUSER PASSWORD '{PASSWORD}'")
+        yield made
+        made.execute(f"DROP ROLE {role}")
 
 
 @pytest.fixture
@@ -103,10 +81,7 @@ def test_service_with_pgbouncer_starts_only_if_the_role_has_the_limits(role_data
     statements = re.findall(r"ALTER ROLE [^;]*;", refused.stderr)
     assert len(statements) == 3
     # The message contains the remedy.
-    with role_database.connect() as session, session.cursor() as cursor:
-        for statement in statements:
-            cursor.execute(statement)
-    session.close()
+    role_database.execute(*statements)
     assert run(*START_SERVICE, **environment).returncode == 0
     # A command needs the limits too, and other limits than those of the role are refused.
     other = run("manage.py", "erase_expired", STATEMENT_TIMEOUT="5", **environment)
@@ -121,81 +96,10 @@ def test_service_with_pgbouncer_starts_while_the_database_is_away():
 
 
 @needs_pgbouncer
-def test_locked_room_behind_pgbouncer_is_refused_after_the_lock_timeout(
-    role_database, pooler, tmp_path
-):
-    with role_database.database.open():
-        room = World(None).room().pk
-        # The negative control: without limits of the role, a session waits as long as it has to.
-        waited = wait_for_locked_room(role_database, pooler, room, locked_for=LOCK_TIMEOUT + 2)
-        assert waited > LOCK_TIMEOUT + 1
-
-        role_database.set_limits()
-        reconnect(pooler, role_database.role)
-        service = Service(role_database.at(pooler.port), tmp_path / "service", PGBOUNCER="true")
-        try:
-            world = World(service)
-            start = world.start()
-            body = {
-                "MeetingRoomId": room,
-                "StartDate": start.isoformat(),
-                "EndDate": (start + HOUR).isoformat(),
-            }
-            customer = world.customer().client
-            with lock_room(role_database, room):
-                refused = customer.post("reservations/create", **body)
-
-            assert (refused.status, refused.code) == (503, "ServiceUnavailable")
-            assert LOCK_TIMEOUT <= refused.ms / 1000 < LOCK_TIMEOUT + 4
-            assert customer.post("reservations/create", **body).status == 200
-        finally:
-            service.stop()
-
-
-@contextmanager
-def lock_room(role_database, room):
-    """Lock the room in a session that does not go through PgBouncer."""
-    session = role_database.connect()
-    try:
-        session.cursor().execute(LOCK_ROOM, [room])
-        yield
-    finally:
-        session.close()
-
-
-def wait_for_locked_room(role_database, pooler, room, *, locked_for):
-    """The seconds that a session through PgBouncer waits for a room that is locked so long."""
-
-    def wait():
-        session = role_database.connect(pooler.port)
-        start = time.monotonic()
-        try:
-            session.cursor().execute(LOCK_ROOM, [room])
-            return time.monotonic() - start
-        finally:
-            session.close()
-
-    with ThreadPoolExecutor() as pool:
-        with lock_room(role_database, room):
-            waiting = pool.submit(wait)
-            time.sleep(locked_for)
-        return waiting.result()
-
-
-def reconnect(pooler, role):
-    """Let PgBouncer open new connections to the server: limits of a role apply to new ones."""
-    console = psycopg2.connect(
-        host="127.0.0.1", port=pooler.port, dbname="pgbouncer", user=role, password=PASSWORD
-    )
-    console.autocommit = True
-    console.cursor().execute("RECONNECT")
-    console.close()
-
-
-@needs_pgbouncer
 @pytest.mark.skipif(not LONG, reason="bookings during restarts: make faults")
 def test_restarts_of_pgbouncer_lose_nothing(role_database, pooler, tmp_path):
-    role_database.set_limits()
+    for limit in ("lock_timeout = '4s'", "statement_timeout = '30s'", IDLE_LIMIT):
+        role_database.execute(f"ALTER ROLE {role_database.role} SET {limit}")
     service = Service(
         role_database.at(pooler.port),
         tmp_path / "service",
@@ -204,11 +108,8 @@ def test_restarts_of_pgbouncer_lose_nothing(role_database, pooler, tmp_path):
     )
     try:
         # The test itself connects past the pooler.
-        service.database = role_database.database
-        load = Load(service, SIZE.clients, SIZE.storm)
-        for turn in range(RESTARTS):
-            time.sleep(SIZE.storm / (RESTARTS + 1))
-            pooler.restart(orderly=turn % 2 == 0)
-        assert load.end() == []
+        service.database, turn = role_database.database, itertools.count()
+        every = SIZE.storm / (RESTARTS + 1)
+        storm(service, (lambda: pooler.restart(orderly=next(turn) % 2 == 0), every))
     finally:
         service.stop()

@@ -130,12 +130,10 @@ def test_rehearsal_finds_what_only_the_gateway_knows_and_changes_nothing(archive
         cluster.pgbackrest("check")
         before = [each["status"] for each in stripe.intents], len(stripe.refunds)
 
-        refused = run_rehearsal(settings, key="sk_test_roombook")
         earlier = run_rehearsal(settings, "--time", restore_time.isoformat(sep=" "))
         newest = run_rehearsal(settings, "--media", str(tmp_path))
 
         assert ([each["status"] for each in stripe.intents], len(stripe.refunds)) == before
-    assert (refused.returncode, refused.stdout) == (2, "")
     assert earlier.returncode == 0, earlier.stdout + earlier.stderr
     assert "payments: 4\n" in earlier.stdout
     assert "whose booking is not in the backup: 2\n" in earlier.stdout
@@ -153,7 +151,7 @@ def test_rehearsal_finds_what_only_the_gateway_knows_and_changes_nothing(archive
     sys.stdout.write(earlier.stdout + newest.stdout)
 
 
-def run_rehearsal(settings, *options, key="rk_test_readonly"):
+def run_rehearsal(settings, *options):
     """Run it with a psql that writes down its arguments, which everybody on a machine can read."""
     folder = settings.parent / "programs"
     folder.mkdir(exist_ok=True)
@@ -169,7 +167,7 @@ def run_rehearsal(settings, *options, key="rk_test_readonly"):
             # Those of the tests would win over the file.
             "DEBUG": "false",
             "SECRET_KEY": SECRET_KEY,
-            "REHEARSAL_STRIPE_KEY": key,
+            "REHEARSAL_STRIPE_KEY": "rk_test_readonly",
             "NO_PROXY": "127.0.0.1",
             "PATH": f"{folder}:{os.environ['PATH']}",
         },

@@ -66,47 +66,26 @@ def bucket(endpoint, settings):
     created.delete()
 
 
-def draw(color):
-    picture = BytesIO()
-    Image.new("RGB", (640, 400), color).save(picture, "PNG")
-    return ContentFile(picture.getvalue(), name="picture.png")
-
-
-def get_color(url):
-    with urlopen(url, timeout=10) as response:
-        assert response.headers["Cache-Control"] == "public, max-age=3600"
-        red, green, _ = Image.open(BytesIO(response.read())).convert("RGB").getpixel((5, 5))
-    return "red" if red > green else "green"
-
-
 def get_keys(bucket):
     return {each.key for each in bucket.objects.all()}
 
 
-def test_picture_is_stored_read_replaced_and_deleted_in_the_bucket(bucket, endpoint, settings):
-    image = CenterImage.objects.create(center=CenterFactory(), image=draw("red"))
+def test_picture_is_stored_read_and_deleted_in_the_bucket(bucket, endpoint):
+    picture = BytesIO()
+    Image.new("RGB", (640, 400), "red").save(picture, "PNG")
+    image = CenterImage.objects.create(
+        center=CenterFactory(), image=ContentFile(picture.getvalue(), name="picture.png")
+    )
     names = {image.image.name, image.thumbnail.name}
     assert get_keys(bucket) == names
     for name in names:
         url = images.get_url(name)
         assert url.startswith(f"{endpoint}/rooms/{name}?")
         assert "X-Amz-Signature=" in url
-        assert "X-Amz-Expires=86400" in url
-        assert get_color(url) == "red"
-
-    image.image = draw("green")
-    image.save()
-    replaced = {image.image.name, image.thumbnail.name}
-    assert get_keys(bucket) == replaced
-    assert replaced.isdisjoint(names)
-    assert get_color(images.get_url(image.image.name)) == "green"
-
-    # With the public address of the bucket.
-    address = urlsplit(f"{endpoint.replace('//', '//key:secret@')}/rooms")
-    storage = build_s3_storage(address, f"{endpoint}/rooms/")
-    settings.STORAGES = {**settings.STORAGES, "default": storage}
-    public = images.get_url(image.image.name)
-    assert public == f"{endpoint}/rooms/{image.image.name}"
+        with urlopen(url, timeout=10) as response:
+            assert response.headers["Cache-Control"] == "public, max-age=3600"
+            red, green, _ = Image.open(BytesIO(response.read())).convert("RGB").getpixel((5, 5))
+        assert red > green
 
     image.delete()
     assert get_keys(bucket) == set()

@@ -18,7 +18,6 @@ from tests.faults.size import LONG, SIZE
 
 @contextmanager
 def repeated(act, every: float) -> Iterator[None]:
-    """Repeat the function in the background."""
     over = threading.Event()
 
     def run() -> None:
@@ -48,14 +47,12 @@ def storm(service: Service, *faults: tuple) -> None:
 
 
 def make_killer(service: Service):
-    """A function that kills one worker after the other."""
     turn = itertools.count()
 
-    def kill() -> float:
+    def kill() -> None:
         workers = sorted(service.workers())
         if workers:
             service.kill(workers[next(turn) % len(workers)])
-        return 0.0
 
     return kill
 

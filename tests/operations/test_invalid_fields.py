@@ -15,51 +15,12 @@ from tests.world import OPERATIONS_BY_NAME, PAYMENT_INFO
 CARD_NUMBER = "4242 4242 4242 4242"
 NEEDS_CARD = "PaymentInfo: A card is needed, here or by UseSavedPaymentInfo."
 NOT_A_NAME = "This looks like a card number, not a name."
-SPAN = [
-    ({"EndDate": "2027-04-05T09:00:00"}, "EndDate: The end must be after the start."),
-    ({"EndDate": "2027-05-30T09:00:00"}, "EndDate: At most 31 days after the start."),
-    (
-        {"StartDate": "2027-03-14T02:30:00", "EndDate": "2027-03-14T04:00:00"},
-        "StartDate: The clock skips this time at the center.",
-    ),
-]
 
 
 def with_card(**fields):
     return {"PaymentInfo": {**PAYMENT_INFO, **fields}}
 
 
-CARDS = [
-    ({"CreditCardNumber": ""}, "CreditCardNumber: A card number is needed."),
-    ({"CreditCardNumber": None}, "CreditCardNumber: A card number is needed."),
-    (
-        {"CreditCardNumber": "4242424242424241"},
-        "CreditCardNumber: This is not a valid card number.",
-    ),
-    ({"CreditCardNumber": "4242"}, "CreditCardNumber: This is not a valid card number."),
-    (
-        {"CreditCardNumber": "４２４２424242424242"},  # noqa: RUF001 (full-width digits)
-        "CreditCardNumber: This is not a valid card number.",
-    ),
-    (
-        {"CreditCardNumber": "0000000000000000"},
-        "CreditCardNumber: Cards of this kind are not accepted.",
-    ),
-    ({"SecurityCode": "12"}, "SecurityCode: The security code has 3 digits."),
-    ({"SecurityCode": "1234"}, "SecurityCode: The security code has 3 digits."),
-    ({"SecurityCode": "abc"}, "SecurityCode: The security code has 3 digits."),
-    ({"CreditCardNumber": "378282246310005"}, "SecurityCode: The security code has 4 digits."),
-    ({"ExpirationDate": None}, "ExpirationDate: The date of expiry is needed."),
-    ({"ExpirationDate": "2027-02-28T23:59:59Z"}, "ExpirationDate: This card has expired."),
-    ({"ExpirationDate": "2078-01-01T00:00:00Z"}, "ExpirationDate: No card is valid for so long."),
-    ({"FirstName": " "}, "FirstName: The cardholder's name is needed."),
-    ({"LastName": None}, "LastName: The cardholder's name is needed."),
-    *(({name: CARD_NUMBER}, f"{name}: {NOT_A_NAME}") for name in ("FirstName", "CompanyName")),
-    (
-        {"BillingAddress": {"Street1": CARD_NUMBER}},
-        "BillingAddress.Street1: This looks like a card number.",
-    ),
-]
 TABLE = {
     "Update account info": [
         (
@@ -74,13 +35,29 @@ TABLE = {
             {"NewPhoneNumber": "+378282246310005"},
             "NewPhoneNumber: This looks like a card number, not a telephone.",
         ),
-        (
-            {"NewLastName": "K\0ng"},
-            "NewLastName: Must not hold a NUL character or half of a surrogate pair.",
-        ),
     ],
+    # What else a card needs is in tests/payments/test_cards.py.
     "Update payment info": [
-        *((with_card(**fields), f"PaymentInfo.{details}") for fields, details in CARDS),
+        (
+            with_card(SecurityCode="1234"),
+            "PaymentInfo.SecurityCode: The security code has 3 digits.",
+        ),
+        (
+            with_card(ExpirationDate="2078-01-01T00:00:00Z"),
+            "PaymentInfo.ExpirationDate: No card is valid for so long.",
+        ),
+        (
+            with_card(CreditCardNumber="４２" * 8),  # noqa: RUF001 (full-width digits)
+            "PaymentInfo.CreditCardNumber: This is not a valid card number.",
+        ),
+        (
+            with_card(CreditCardNumber="0" * 16),
+            "PaymentInfo.CreditCardNumber: Cards of this kind are not accepted.",
+        ),
+        (
+            with_card(CreditCardNumber="378282246310005"),
+            "PaymentInfo.SecurityCode: The security code has 4 digits.",
+        ),
         (
             {"PaymentInfo": {}},
             "PaymentInfo.FirstName: The cardholder's name is needed.\n"
@@ -90,16 +67,10 @@ TABLE = {
         ),
     ],
     "Change password": [
-        ({"CurrentPassword": "x"}, "CurrentPassword: This is not your current password."),
         ({"ConfirmNewPassword": "x"}, "ConfirmNewPassword: The two new passwords differ."),
         (
             dict.fromkeys(("NewPassword", "ConfirmNewPassword"), "quiet-harbour-42"),
             "NewPassword: The new password must differ from the current one.",
-        ),
-        (
-            dict.fromkeys(("NewPassword", "ConfirmNewPassword"), "1234567"),
-            "NewPassword: This password is too short. It must contain at least 8 characters."
-            " This password is too common. This password is entirely numeric.",
         ),
         (
             dict.fromkeys(("NewPassword", "ConfirmNewPassword"), "Lovelace1"),
@@ -108,7 +79,6 @@ TABLE = {
     ],
     "Search locations": [
         ({"Longitude": None}, "Longitude: Latitude and Longitude come together."),
-        ({"Latitude": None}, "Latitude: Latitude and Longitude come together."),
         (
             {"Query": " ".join(map(str, range(10, 41)))},
             "Query: A query has at most 30 words.",
@@ -119,18 +89,10 @@ TABLE = {
         ),
     ],
     "City centers": [
-        ({"Area": None, "CityName": None}, "Area: Area or CityName is needed."),
         ({"Area": " ", "CityName": ""}, "Area: Area or CityName is needed."),
     ],
-    "Check room availability": SPAN,
-    "Reservation cost": [
-        (
-            {"ServiceOptions": [{"ServiceId": 1, "DurationHours": 0.125}]},
-            "ServiceOptions.0.DurationHours: Must have at most 2 decimal places.",
-        ),
-    ],
     "Create reservation": [
-        *SPAN,
+        ({"EndDate": "2027-04-05T09:00:00"}, "EndDate: The end must be after the start."),
         ({"NumberOfAttendees": 1}, "NumberOfAttendees: Fewer than the attendees listed."),
         ({"NumberOfAttendees": 9}, "NumberOfAttendees: The room holds 8 people."),
         (
@@ -164,19 +126,11 @@ TABLE = {
         ({"To": "2027-08-05T09:00:00"}, "To: At most 31 days after From."),
     ],
     "Checkout": [
-        *(
-            ({"UseSavedPaymentInfo": saved, "PaymentInfo": None, "TestMode": test}, NEEDS_CARD)
-            for saved in (None, False)
-            for test in (False, True)
+        *(({"PaymentInfo": None, "TestMode": test}, NEEDS_CARD) for test in (False, True)),
+        (
+            {"UseSavedPaymentInfo": True},
+            "PaymentInfo: Must be left out when the saved card is to be used.",
         ),
-        *(
-            (
-                {"UseSavedPaymentInfo": True, "TestMode": test},
-                "PaymentInfo: Must be left out when the saved card is to be used.",
-            )
-            for test in (False, True)
-        ),
-        ({"PartnerCode": "NONESUCH"}, "PartnerCode: There is no such partner."),
     ],
     "List reservations": [
         (
@@ -184,13 +138,8 @@ TABLE = {
             "To: To must not be before From.",
         ),
     ],
-    "Delete account": [({"Password": "x"}, "Password: This is not your current password.")],
     "Create account": [
         ({"EmailAddress": "grace"}, "EmailAddress: Enter a valid email address."),
-        (
-            {"EmailAddress": "g@x.example\nBcc: e@x.example"},
-            "EmailAddress: Enter a valid email address.",
-        ),
         ({"LastName": CARD_NUMBER}, f"LastName: {NOT_A_NAME}"),
         ({"Password": "babbage-1"}, "Password: The password is too similar to the last name."),
     ],
@@ -198,7 +147,6 @@ TABLE = {
         ({"EmailAddress": "ada"}, "EmailAddress: Enter a valid email address."),
     ],
     "Change email": [
-        ({"Password": "wrong"}, "Password: This is not your current password."),
         ({"NewEmailAddress": "augusta"}, "NewEmailAddress: Enter a valid email address."),
         (
             {"NewEmailAddress": "ADA@example.com"},
@@ -245,7 +193,6 @@ def test_fields_that_do_not_fit_are_named_and_nothing_is_written(world, name, fi
     assert "4242" not in response.content.decode()
 
 
-@pytest.mark.parametrize("name", ["Preview change", "Change reservation"])
 @pytest.mark.parametrize(
     ("capacity", "reason"),
     [
@@ -253,20 +200,12 @@ def test_fields_that_do_not_fit_are_named_and_nothing_is_written(world, name, fi
         (8, "That center does not offer what was booked: Lunch."),
     ],
 )
-def test_change_into_a_room_that_does_not_fit_names_the_field_of_the_room(
-    world, name, capacity, reason
-):
-    operation = OPERATIONS_BY_NAME[name]
-    room = MeetingRoomFactory(capacity=capacity)
-    if capacity == 1:
-        room = MeetingRoomFactory(center=world.center, capacity=1)
+def test_change_into_a_room_that_does_not_fit_names_the_field_of_the_room(world, capacity, reason):
+    center = {"center": world.center} if capacity == 1 else {}
+    room = MeetingRoomFactory(capacity=capacity, **center)
     kept = dict.fromkeys(("ServiceOptions", "NumberOfAttendees", "Attendees"))
-    body = {**world.body(operation), **kept, "MeetingRoomId": room.pk}
-    Reservation.objects.filter(pk=body["ReservationId"]).update(number_of_attendees=2)
-    booked = Reservation.objects.get(pk=body["ReservationId"])
-    service = ServiceFactory(center=booked.room.center, name="Lunch")
-    booked.chosen_services.create(service=service)
-
-    response = post(world.client, operation.path, world.with_token(operation, body))
-
-    assert response.json()["Error"]["Details"] == f"MeetingRoomId: {reason}"
+    Reservation.objects.filter(pk=world.paid.pk).update(number_of_attendees=2)
+    world.paid.chosen_services.create(service=ServiceFactory(center=world.center, name="Lunch"))
+    for name in ("Preview change", "Change reservation"):
+        error = world.call(name, **kept, MeetingRoomId=room.pk).json()["Error"]
+        assert error["Details"] == f"MeetingRoomId: {reason}", name

@@ -47,14 +47,9 @@ def complete(token):
     return complete
 
 
-@pytest.fixture
-def enter():
+def enter(setup, number="4242424242424242"):
     """Enter a test card for a setup, as its customer does at the gateway."""
-
-    def enter(setup, number="4242424242424242"):
-        return confirm_setup(setup["ClientSecret"], card(number))
-
-    return enter
+    return confirm_setup(setup["ClientSecret"], card(number))
 
 
 # --- Create payment setup -------------------------------------------------------------------------
@@ -78,22 +73,7 @@ def test_page_of_the_service_is_at_the_end_if_there_is_no_other(client, create, 
     assert (page["Referrer-Policy"], "no-store" in page["Cache-Control"]) == ("no-referrer", True)
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        *("https://app.example.com", "https://app.example.com:8443/a/b?c=d&e=%20#f"),
-        *("HTTPS://app.example.com/", "roombook-test://cards/done"),
-    ],
-)
-def test_return_url_of_a_page_or_a_known_app_is_accepted(create, settings, url):
-    settings.PAYMENT_RETURN_URLS = ["roombook-test"]
-
-    create(ReturnUrl=url)
-
-    assert PaymentSetup.objects.get().return_url == url
-
-
-def test_other_return_url_is_refused(client, token, settings):
+def test_return_url_is_that_of_a_page_or_a_known_app(client, token, create, settings):
     settings.PAYMENT_RETURN_URLS = ["roombook-test"]
 
     for url in (
@@ -110,6 +90,12 @@ def test_other_return_url_is_refused(client, token, settings):
         assert response.status_code == 400, url
         assert response.json()["Error"]["Details"].startswith("ReturnUrl: Must begin with https://")
     assert not PaymentSetup.objects.exists()
+    for url in (
+        *("https://app.example.com", "https://app.example.com:8443/a/b?c=d&e=%20#f"),
+        *("HTTPS://app.example.com/", "roombook-test://cards/done"),
+    ):
+        create(ReturnUrl=url)
+        assert PaymentSetup.objects.latest("pk").return_url == url
 
 
 def test_too_many_setups_are_refused_for_the_rest_of_the_hour(client, token, create, clock):
@@ -126,7 +112,7 @@ def test_too_many_setups_are_refused_for_the_rest_of_the_hour(client, token, cre
 # --- Complete payment setup -----------------------------------------------------------------------
 
 
-def test_entered_card_replaces_the_saved_one(ada, create, enter, complete):
+def test_entered_card_replaces_the_saved_one(ada, create, complete):
     former = SavedCardFactory(user=ada)
     setup = create()
     enter(setup, "5555555555554444")
@@ -149,15 +135,9 @@ def test_entered_card_replaces_the_saved_one(ada, create, enter, complete):
     assert complete(setup).json() == {"Success": True}
 
 
-def test_setup_without_a_card_is_not_complete(create, complete):
-    response = complete(create())
-
-    assert response.status_code == 409
-    assert response.json()["Error"]["Summary"] == "PaymentSetupNotComplete"
-
-
-def test_refused_card_is_declined_until_another_is_entered(create, enter, complete):
+def test_missing_or_refused_card_is_named_until_another_is_entered(create, complete):
     setup = create()
+    assert complete(setup).json()["Error"]["Summary"] == "PaymentSetupNotComplete"
     enter(setup, "4000000000009995")
 
     for _ in range(2):
@@ -173,9 +153,7 @@ def test_refused_card_is_declined_until_another_is_entered(create, enter, comple
     assert complete(setup).status_code == 200
 
 
-def test_repeated_refusals_end_the_setup_and_refuse_new_ones(
-    client, token, create, enter, complete
-):
+def test_repeated_refusals_end_the_setup_and_refuse_new_ones(client, token, create, complete):
     waiting = create()
     for _ in range(6):
         setup = create()
@@ -189,7 +167,7 @@ def test_repeated_refusals_end_the_setup_and_refuse_new_ones(
     assert enter(waiting).state == "expired"
 
 
-def test_expired_setup_is_ended_at_the_gateway(create, enter, complete, clock):
+def test_expired_setup_is_ended_at_the_gateway(create, complete, clock):
     setup = create()
     clock.move_to(NOW + timedelta(hours=1))
 
@@ -201,21 +179,7 @@ def test_expired_setup_is_ended_at_the_gateway(create, enter, complete, clock):
     assert complete(setup).content == response.content
 
 
-@pytest.mark.parametrize("operation", ["find_setup", "cancel_setup"])
-@pytest.mark.parametrize("kind", ["timeout_before", "timeout_after"])
-def test_unreachable_gateway_is_503_and_repeating_saves_the_card(
-    create, enter, complete, operation, kind
-):
-    setup = create()
-    enter(setup)
-    add_fault(operation=operation, kind=kind, times=1)
-
-    assert complete(setup).status_code == 503
-    assert complete(setup).status_code == 200
-    assert SavedCard.objects.get().reference == SandboxCard.objects.get().reference
-
-
-def test_card_of_a_disabled_account_is_deleted(ada, create, enter):
+def test_card_of_a_disabled_account_is_deleted(ada, create):
     setup = create()
     enter(setup)
     ada.is_active = False
@@ -267,58 +231,25 @@ def test_confirmed_card_is_saved_and_the_page_returns_to_the_app(setup, page, co
     response = page.post(setup["Url"], ENTERED)
 
     assert (response.status_code, response["Location"]) == (302, setup["Url"][17:])
-    ended = page.get(setup["Url"]).content.decode()
-    assert f'<meta http-equiv="refresh" content="0; url={RETURN_URL}">' in ended
-    assert complete(setup).json()["SavedPaymentInfo"]["Last4DigitsOfCreditCardNumber"] == "4242"
+    refresh = f'<meta http-equiv="refresh" content="0; url={RETURN_URL}">'
+    assert refresh in page.get(setup["Url"]).text
     # A second card is not taken.
     page.post(setup["Url"], {**ENTERED, "number": "5555555555554444"})
-    assert SandboxCard.objects.get().last4 == "4242"
+    assert complete(setup).json()["SavedPaymentInfo"]["Last4DigitsOfCreditCardNumber"] == "4242"
 
 
-@pytest.mark.parametrize(
-    ("field", "value", "message"),
-    [
+def test_invalid_card_is_refused_and_not_shown(setup, page):
+    for field, value, message in (
         ("number", "4242424242424241", "This is not a valid card number."),
         ("number", "4111111111111111", "This is a sandbox: it takes only test cards"),
-        ("number", "", "This field is required."),
         ("expiry", "13/35", "Enter a month and a year"),
         ("expiry", "02/27", "This card has expired."),
         ("code", "12", "The security code has 3 digits."),
-    ],
-)
-def test_invalid_card_is_refused_and_not_shown(setup, page, field, value, message):
-    response = page.post(setup["Url"], {**ENTERED, field: value})
-
-    html = response.content.decode()
-    assert message in html
-    assert "<title>Error: Save a card</title>" in html
-    # The page names one test card itself, as an example.
-    assert "4111" not in html
-    assert "4242424242424241" not in html
-    assert 'value="123"' not in html
-    assert not SandboxCard.objects.exists()
-
-
-def test_refusal_is_shown_and_another_card_can_be_entered(setup, page, complete):
-    assert page.post(setup["Url"], {"action": "refuse"}).status_code == 302
-    html = page.get(setup["Url"]).content.decode()
-    assert "The card was not confirmed at its bank." in html
-    assert f'<a href="{RETURN_URL}">Close</a>' in html
-    assert complete(setup).status_code == 402
-
-    page.post(setup["Url"], {**ENTERED, "number": "4000000000000002"})
-    assert "The card was declined." in page.get(setup["Url"]).content.decode()
-
-    page.post(setup["Url"], ENTERED)
-    assert complete(setup).status_code == 200
-
-
-def test_page_of_an_expired_setup_takes_no_card(setup, page, clock):
-    clock.move_to(NOW + timedelta(hours=1))
-
-    response = page.post(setup["Url"], ENTERED)
-
-    assert "Too late" in response.content.decode()
+    ):
+        html = page.post(setup["Url"], {**ENTERED, field: value}).text
+        assert message in html
+        # The page names one test card itself, as an example.
+        assert not [each for each in ("4111", "4242424242424241", 'value="123"') if each in html]
     assert not SandboxCard.objects.exists()
 
 
@@ -351,7 +282,7 @@ def test_secret_of_the_page_is_not_logged_cached_or_sent_on(setup, page, caplog)
 
 
 @pytest.mark.django_db(transaction=True)
-def test_concurrent_completions_and_other_saves_leave_one_card(token, create, enter, complete):
+def test_concurrent_completions_and_other_saves_leave_one_card(token, create, complete):
     entered = [create(), create()]
     for setup in entered:
         enter(setup)
@@ -372,9 +303,7 @@ def test_concurrent_completions_and_other_saves_leave_one_card(token, create, en
 
 
 @pytest.mark.django_db(transaction=True)
-def test_completion_during_the_end_of_the_setup_leaves_no_card_at_the_gateway(
-    create, enter, complete
-):
+def test_completion_during_the_end_of_the_setup_leaves_no_card_at_the_gateway(create, complete):
     setup = create()
     enter(setup)
     stored = PaymentSetup.objects.get()

@@ -4,15 +4,9 @@
 import re
 
 import pytest
-from hypothesis import HealthCheck, given
-from hypothesis import settings as hypothesis_settings
-from hypothesis import strategies as st
 
-from centers import geo
 from centers.models import Center
-from centers.querysets import SearchCircle
 from reservations.notifications import calendar
-from tests.centers.test_geo import haversine
 from tests.factories_centers import (
     CenterFactory,
     FavoriteFactory,
@@ -60,33 +54,26 @@ def city_names(get):
 # --- The response ---------------------------------------------------------------------------------
 
 
-def test_favorites_are_those_of_the_account(search, ada):
-    mine, theirs = make_center_with_room(name="A"), make_center_with_room(name="B")
-    FavoriteFactory(user=ada, center=mine)
-    FavoriteFactory(user=UserFactory(), center=theirs)
-    flags = [(each["IsFavorite"], each["IsNotFavorite"]) for each in search()["Centers"]]
-    assert flags == [(True, False), (False, True)]
-
-
-def test_center_is_live_inventory_if_any_room_is(search):
-    center = make_center_with_room(name="A")
-    center.rooms.update(is_live_inventory=False)
-    mixed = make_center_with_room(name="B")
+def test_favorites_are_those_of_the_account_and_any_live_room_makes_a_center_live(search, ada):
+    mine, theirs, mixed = (make_center_with_room(name=name) for name in "ABC")
+    for user, center in ((ada, mine), (UserFactory(), theirs)):
+        FavoriteFactory(user=user, center=center)
+    theirs.rooms.update(is_live_inventory=False)
     MeetingRoomFactory(center=mixed, is_live_inventory=False)
-    assert [each["IsLiveInventory"] for each in search()["Centers"]] == [False, True]
+    names = ("IsFavorite", "IsNotFavorite", "IsLiveInventory")
+    shown = [tuple(each[name] for name in names) for each in search()["Centers"]]
+    assert shown == [(True, False, True), (False, True, False), (False, True, True)]
 
 
 # --- Which centers are found at all, and in which order -------------------------------------------
 
 
-def test_empty_search_finds_all_centers_up_to_the_configured_number(names, settings):
+def test_empty_search_finds_all_centers(names):
     make_center_with_room(name="Here")
     make_center_with_room(name="There", latitude=None, longitude=None)
     for fields in ({}, {"Query": "", "Filters": {}}, {"Query": " , "}):
         assert names(**fields) == ["Here", "There"]
     assert names(Query="x" * 200) == []
-    settings.SEARCH_MAX_RESULTS = 1
-    assert names() == ["Here"]
 
 
 def test_center_without_an_active_priced_room_is_not_found(names):
@@ -105,12 +92,14 @@ def test_center_without_an_active_priced_room_is_not_found(names):
     assert names() == ["Free"]
 
 
-def test_order_without_location_is_rank_name_id(names, city_names, settings):
+def test_order_without_location_is_rank_name_id_up_to_the_configured_number(
+    names, city_names, settings
+):
     for name, rank in (("C", 2), ("B", 1), ("A", 2)):
         make_center_with_room(name=name, rank=rank)
     assert names() == city_names(Area="CO") == ["B", "A", "C"]
     settings.SEARCH_MAX_RESULTS = 2
-    assert city_names(Area="CO") == ["B", "A"]
+    assert names() == city_names(Area="CO") == ["B", "A"]
 
 
 # --- Filters --------------------------------------------------------------------------------------
@@ -163,7 +152,6 @@ def test_service_filter_requires_all_services(filtered):
         ([coffee.pk], ["Both", "Coffee"]),
         ([coffee.pk, screen.pk, coffee.pk], ["Both"]),
         ([retired.pk], []),
-        ([ResourceTypeFactory().pk], []),
         ([coffee.pk, 2_000_000_000], []),
     ):
         assert filtered(ServiceIds=kinds) == found
@@ -233,12 +221,10 @@ def two_cities():
     ("fields", "found"),
     [
         # Without a query, 25 miles: these are at 23.5 and 25.6.
-        (BOSTON, ["Boston"]),
         ({**BOSTON, "Latitude": 42.70}, ["Boston"]),
         ({**BOSTON, "Latitude": 42.73}, []),
         ({**BOSTON, "Latitude": 42.73, "RadiusInMiles": 26}, ["Boston"]),
         # With a query and without a radius, the location only sorts.
-        ({**BOSTON, "Query": "Denver"}, ["Denver"]),
         ({**BOSTON, "Query": "center"}, ["Boston", "Denver"]),
         ({**DENVER, "Query": "center"}, ["Denver", "Boston"]),
         ({**DENVER, "RadiusInMiles": 500, "Query": "c e n t e r c e"}, ["Denver"]),
@@ -251,59 +237,39 @@ def test_location_query_and_radius_combine(names, fields, found):
 
 
 @pytest.mark.usefixtures("two_cities")
-def test_distances_are_shown_from_a_location_only(search):
-    centers = search(**BOSTON, Query="center")["Centers"]
-    distances = [each["DistanceFromQuery"] for each in centers]
-    assert distances == [0, pytest.approx(1766.5, abs=3)]
+def test_distances_are_shown_from_a_location_only_and_a_center_without_one_comes_last(search):
+    make_center_with_room(name="Lost center", latitude=None, longitude=None)
+    near, far, lost = search(**BOSTON, Query="center")["Centers"]
+    assert (near["DistanceFromQuery"], lost["Name"]) == (0, "Lost center")
+    assert far["DistanceFromQuery"] == pytest.approx(1766.5, abs=3)
+    assert "DistanceFromQuery" not in lost
     assert all("DistanceFromQuery" not in each for each in search()["Centers"])
 
 
-def test_center_without_coordinates_comes_last(search):
-    make_center_with_room(name="Lost", latitude=None, longitude=None)
-    make_center_with_room(name="Near")
-    first, last = search(**DENVER, Query="denver")["Centers"]
-    assert (first["Name"], last["Name"]) == ("Near", "Lost")
-    assert "DistanceFromQuery" not in last
-
-
-def find_in_circle(spots, here, radius):
-    """Replace all centers by these, and return which of them are in the circle."""
-    rows = []
-    for index, (latitude, longitude) in enumerate(spots):
-        row = Center(name=str(index), latitude=latitude, longitude=longitude, time_zone_id="UTC")
-        row.update_search_columns()
-        rows.append(row)
-    Center.objects.all().delete()
-    Center.objects.bulk_create(rows)
-    found = Center.objects.within(SearchCircle.around(here, radius)).by_distance(here.vector)
-    return [int(center.name) for center in found]
-
-
-@hypothesis_settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    st.lists(st.tuples(st.floats(-90, 90), st.floats(-180, 180)), min_size=1, max_size=6),
-    st.tuples(st.floats(-90, 90), st.floats(-180, 180)),
-    st.integers(1, 500),
+@pytest.mark.parametrize(
+    ("here", "inside", "outside"),
+    [
+        # Across the date line, over a pole, and in the corner of the box around the circle.
+        ((0, 179.9), [(0, -179.9), (0.3, 179.9)], [(0, 179.4), (0, -179.4), (0.4, 179.9)]),
+        ((89.9, 0), [(89.9, 180), (89.7, -90)], [(89.6, 180), (-89.9, 0)]),
+        ((60, 0), [(60.2, 0.4), (60, 0.7)], [(60.3, 0.6), (60, -0.75)]),
+    ],
 )
-def test_circle_finds_exactly_the_centers_within_the_radius(spots, around, radius):
-    here = geo.Coordinates(*around)
-    near = find_in_circle(spots, here, radius)
-    miles = [haversine(here, geo.Coordinates(*spot)) for spot in spots]
-    wanted = {index for index, distance in enumerate(miles) if distance < radius - 0.001}
-    possible = {index for index, distance in enumerate(miles) if distance <= radius + 0.001}
-    assert wanted <= set(near) <= possible
-    distances = [miles[index] for index in near]
-    assert distances == pytest.approx(sorted(distances), abs=0.01)
+def test_circle_of_25_miles_crosses_the_date_line_and_the_poles(names, here, inside, outside):
+    for latitude, longitude in [here, *inside, *outside]:
+        name = f"At {latitude} {longitude}"
+        make_center_with_room(name=name, latitude=latitude, longitude=longitude)
+    found = names(Latitude=here[0], Longitude=here[1], RadiusInMiles=25)
+    assert found == [f"At {latitude} {longitude}" for latitude, longitude in [here, *inside]]
 
 
-def test_large_circle_returns_the_nearest_centers(names, settings):
-    """The nearest centers fill the page."""
+def test_large_circle_returns_the_nearest_centers_that_fill_the_page(names, settings):
     miles_away = (0, 10, 60, 130, 300, 450)
     for miles in miles_away:
         latitude = 39.7392 - miles / 69.1
         make_center_with_room(name=f"At {miles}", latitude=latitude, longitude=-104.9903)
     expected = [f"At {miles}" for miles in miles_away]
-    for limit in range(1, 7):
+    for limit in (1, 3, 6):
         settings.SEARCH_MAX_RESULTS = limit
         assert names(**DENVER, RadiusInMiles=500) == expected[:limit]
         assert names(**DENVER, RadiusInMiles=100) == expected[:3][:limit]
@@ -344,12 +310,6 @@ def test_query_finds_every_text_of_a_center_and_nothing_else(names):
         assert names(Query=query) == [], query
 
 
-def test_query_finds_country_and_state_by_all_names(names):
-    make_center_with_room(name="Center")
-    for query in ("USA", "united states", "america", "Colorado", "co", "Denver, Colorado, USA"):
-        assert names(Query=query) == ["Center"], query
-
-
 def test_search_text_follows_neighborhood_and_landmarks(names, munich):
     munich.neighborhood.name = "Lehel"
     munich.neighborhood.save()
@@ -377,61 +337,34 @@ def test_exact_city_postal_code_or_name_comes_first(names):
     assert names(Query="DENVER") == ["Uptown", "Denver", "Denver Road"]
     make_center_with_room(name="80202 Club", postal_code="80014", rank=0)
     assert names(Query="80202")[-1] == "80202 Club"
-    make_center_with_room(name="New York Style", rank=1)
-    make_center_with_room(name="Loft", city="New York", rank=2)
-    assert names(Query="new york co") == ["Loft", "New York Style"]
-
-
-def test_part_of_a_country_finds_only_centers_that_name_it(names):
-    found = {
-        "Scotland": ["Hall Scotland"],
-        "Wales": ["Hall Wales"],
-        "England": ["Hall England"],
-        "Northern Ireland": ["Hall Northern Ireland"],
-        "Ireland": ["Hall Northern Ireland"],
-        "CO": ["Hall Scotland"],  # Every word may be a part of a word.
-        "Edinburgh, CO": [],
-    }
-    london = {"city": "London", "state": "", "postal_code": "EC2A 1DX", "country": "UK"}
-    in_uk = {"street1": "1 High Street", "time_zone_id": "Europe/London", **london}
-    make_center_with_room(name="City", **in_uk)
-    assert names(Query="UK") == names(Query="united kingdom") == names(Query="GB") == ["City"]
-    assert {query: names(Query=query) for query in found} == {query: [] for query in found}
-
-    for state in ("Scotland", "Wales", "England", "Northern Ireland"):
-        make_center_with_room(name=f"Hall {state}", **in_uk | {"state": state})
-    assert {query: names(Query=query) for query in found} == found
+    # However it is divided.
+    make_center_with_room(name="St. Louis-Park Style", rank=1)
+    make_center_with_room(name="Loft", city="St. Louis-Park", rank=2)
+    for query in ("st. louis-park co", "(St. Louis-Park)", "ST. LOUIS-PARK."):
+        assert names(Query=query) == ["Loft", "St. Louis-Park Style"], query
+    assert len(names(Query="St Louis Park")) == 2
 
 
 # The country, a postal code as its center has it, and how people type it.
 POSTAL_CODES = [
     ("GB", "EC2A 1DX", ["EC2A1DX", "ec2a1dx", "EC2A-1DX", "EC2A1", "High EC2A1DX", "(EC2A 1DX)"]),
-    ("GB", "SW1A1AA", ["SW1A 1AA", "sw1a1aa"]),
-    ("CA", "M5V 2A8", ["M5V2A8", "m5v2a8", "M5V-2A8", "High Street M5V2A8"]),
+    ("GB", "SW1A1AA", ["SW1A 1AA"]),
+    ("CA", "M5V 2A8", ["M5V2A8", "M5V-2A8", "High Street M5V2A8"]),
     ("US", "80202", ["80202-1234", "802021234", "80202–1234", "High, CO 80202-1234", "CO 80202."]),
-    ("US", "80203-4321", ["80203", "80203-4321", "802034321"]),
-    ("NL", "1012 AB", ["1012AB", "1012ab", "1012-AB"]),
-    ("NL", "3011AD", ["3011 AD", "3011ad"]),
+    ("US", "80203-4321", ["80203", "802034321"]),
+    ("NL", "1012 AB", ["1012ab", "1012-AB"]),
     ("SE", "111 22", ["11122", "SE-111 22", "SE-11122", "111-22"]),
-    ("PL", "00-950", ["00950", "00-950", "00—950", "PL-00-950"]),
-    ("PL", "31045", ["31-045", "31045"]),
-    ("PT", "1100-148", ["1100148", "1100-148", "1100 148"]),
-    ("BR", "01310-100", ["01310100", "01310-100", "01310 100"]),
-    ("JP", "150-0001", ["1500001", "150-0001", "〒150-0001", "１５０－０００１", "150−0001"]),
-    ("DE", "D-80331", ["80331", "D80331", "D-80331"]),
-    ("IE", "D02 AF30", ["D02AF30", "d02 af30"]),
+    ("PL", "00-950", ["00950", "00—950", "PL-00-950"]),
+    ("JP", "150-0001", ["1500001", "〒150-0001", "１５０－０００１", "150−0001"]),
+    ("DE", "D-80331", ["80331", "D80331"]),
+    ("IE", "D02 AF30", ["d02 af30"]),
 ]
 
 
-@pytest.fixture
-def by_postal_code():
+def test_postal_code_is_found_with_and_without_its_space_or_dash(names, city_names):
     for country, code, _ in POSTAL_CODES:
         fields = {"country": country, "postal_code": code, "city": "Denver", "state": "CO"}
         make_center_with_room(name=f"At {code}", street1="12-14 High Street", **fields)
-
-
-@pytest.mark.usefixtures("by_postal_code")
-def test_postal_code_is_found_with_and_without_its_space_or_dash(names, city_names):
     for _, code, spellings in POSTAL_CODES:
         for query in (code, *spellings):
             assert names(Query=query) == [f"At {code}"], query
@@ -459,53 +392,37 @@ def test_query_is_read_whatever_divides_its_words(names):
         assert names(Query=query) == [], query
 
 
-def test_city_with_punctuation_comes_first_however_it_is_divided(names):
-    for rank, city in enumerate(("Aurora", "St. Louis", "Winston-Salem", "Salem")):
-        make_center_with_room(name=f"St. Louis Winston-Salem {city}", city=city, rank=rank)
-    for query in ("St. Louis", "st. louis, co", "ST. LOUIS.", "(St. Louis)"):
-        assert names(Query=query)[0].endswith("St. Louis"), query
-    assert names(Query="winston-salem")[0].endswith("Winston-Salem")
-    assert len(names(Query="St Louis")) == len(names(Query="Winston Salem")) == 4
-
-
 def test_address_is_found_as_our_emails_show_it(names):
-    center = make_center_with_room(
-        name="Rooms & Desks at Union Station",
-        street1="1701 Wynkoop Street",
-        street2="Suite #210-220, 2nd floor",
-    )
-    make_center_with_room(name="Elsewhere")
+    fields = {"street1": "1701 Wynkoop Street", "street2": "Suite #210-220, 2nd floor"}
+    center = make_center_with_room(name="Rooms & Desks at Union Station", **fields)
     address = f"{center.name}, {calendar.format_postal_address(center)}"
-    lines = address.replace(", ", "\n")
+    lines = address.replace(", ", "\r\n")
     assert len(address.split()) > 16
-    for query in (
-        *(address, lines, lines.replace("\n", "\r\n"), lines.replace("\n", ",\n  ")),
-        *(f"Where: {address}", f"Where\t{address}", f"> Where: {lines}", f"Where:\n{lines}"),
-        *(address.upper(), address.replace("80202", "80202-1234"), address.replace(", ", " • ")),
-    ):
-        assert names(Query=query) == [center.name], query
-        assert names(Query=query, **BOSTON) == [center.name], query
+    for query in (f"> Where: {lines}", address.upper(), address.replace("80202", "80202-1234")):
+        assert names(Query=query) == names(Query=query, **BOSTON) == [center.name], query
 
 
-@pytest.mark.parametrize("divide", [", ", " ", "; "])
-def test_city_and_part_of_the_united_kingdom_find_the_city(names, divide):
+def test_part_of_the_united_kingdom_is_found_as_a_state_or_after_its_city(names):
+    in_uk = {"country": "UK", "time_zone_id": "Europe/London", "street1": "1 High Street"}
     for city, state, code in (
         *(("London", "", "EC2A 1DX"), ("Edinburgh", "Scotland", "EH1 1AA")),
         *(("Cardiff", "", "CF10 1EP"), ("Belfast", "", "BT1 5GS")),
     ):
-        in_uk = {"country": "UK", "time_zone_id": "Europe/London", "street1": "1 High Street"}
         make_center_with_room(name=city, city=city, state=state, postal_code=code, **in_uk)
     make_center_with_room(name="Canada", city="London", state="ON", country="CA")
     make_center_with_room(name="Newcastle", city="Newcastle", state="NSW", country="AU")
-    for place, found in (
-        *(("London|England", ["London"]), ("london|england|UK", ["London"])),
-        *(("England|London", ["London"]), ("EC2A1DX|England", ["London"])),
-        *(("Edinburgh|Scotland", ["Edinburgh"]), ("Cardiff|Wales", ["Cardiff"])),
-        *(("Belfast|Northern Ireland|United Kingdom", ["Belfast"]), ("Denver|England", [])),
-        *(("Newcastle|New South Wales", ["Newcastle"]), ("New England", []), ("England", [])),
-        *(("Northern Ireland", []), ("London|Ontario", ["Canada"])),
+    for query, found in (
+        *(("London, England", ["London"]), ("london; england UK", ["London"])),
+        *(("England London", ["London"]), ("EC2A1DX, England", ["London"])),
+        *(("Edinburgh, Scotland", ["Edinburgh"]), ("Cardiff Wales", ["Cardiff"])),
+        *(("Belfast, Northern Ireland, United Kingdom", ["Belfast"]), ("Denver, England", [])),
+        *(("Newcastle, New South Wales", ["Newcastle"]), ("New England", []), ("England", [])),
+        # Every word may be a part of a word.
+        *(("Scotland", ["Edinburgh"]), ("CO", ["Edinburgh"]), ("Leith, CO", [])),
+        *(("Northern Ireland", []), ("London, Ontario", ["Canada"])),
+        *((name, ["Belfast", "Cardiff", "Edinburgh", "London"]) for name in ("UK", "GB")),
     ):
-        assert names(Query=place.replace("|", divide)) == found, place
+        assert names(Query=query) == found, query
 
 
 # --- City centers ---------------------------------------------------------------------------------
@@ -540,15 +457,11 @@ def many_areas():
 @pytest.mark.usefixtures("many_areas")
 def test_area_is_found_by_name_or_code(city_names):
     for fields, found in (
-        ({"Area": "CO"}, ["Boulder", "Denver"]),
         ({"Area": "colorado"}, ["Boulder", "Denver"]),
         ({"AreaType": "State", "Area": "Washington"}, ["Seattle"]),
         ({"AreaType": "State", "Area": "WESTERN AUSTRALIA"}, ["Perth"]),
         ({"AreaType": "State", "Area": "wa"}, ["Perth", "Seattle"]),
         ({"AreaType": "State", "Area": "ile-de-france"}, ["Paris"]),
-        ({"AreaType": "State", "Area": "IDF"}, ["Paris"]),
-        ({"AreaType": "Country", "Area": "US"}, ["Boulder", "Denver", "Seattle"]),
-        ({"AreaType": "Country", "Area": "usa"}, ["Boulder", "Denver", "Seattle"]),
         ({"AreaType": "Country", "Area": "United States"}, ["Boulder", "Denver", "Seattle"]),
         ({"AreaType": "Country", "Area": "FRA"}, ["Paris"]),
         ({"AreaType": "City", "Area": "PERTH"}, ["Perth"]),
@@ -557,17 +470,11 @@ def test_area_is_found_by_name_or_code(city_names):
         ({"AreaType": "Neighborhood", "Area": "3E Arrondissement"}, ["Paris"]),
         ({"AreaType": "PostalCode", "Area": "75001"}, ["Paris"]),
         ({"CityName": "boulder"}, ["Boulder"]),
-        ({"Area": "CO", "CityName": "Boulder"}, ["Boulder"]),
         ({"Area": "WA", "CityName": "Boulder"}, []),
-        ({"AreaType": "Country", "Area": "us", "CityName": " seattle "}, ["Seattle"]),
-        ({"Area": "Scotland"}, ["Edinburgh"]),
         ({"Area": "SCT"}, ["Edinburgh"]),
         ({"AreaType": "Country", "Area": "Scotland"}, []),
-        ({"AreaType": "Country", "Area": "England"}, []),
         ({"AreaType": "Country", "Area": "UK"}, ["Edinburgh"]),
-        ({"Area": "Atlantis"}, []),
         ({"AreaType": "Country", "Area": "Atlantis"}, []),
-        ({"AreaType": "Neighborhood", "Area": "Atlantis"}, []),
         ({"AreaType": "PostalCode", "Area": "7500%"}, []),
     ):
         assert city_names(**fields) == found, fields

@@ -9,9 +9,10 @@ from django.test import Client
 from accounts.limits import clear_failed_sign_ins
 from accounts.models import CodePurpose, EmailCode, OutboxMessage, User
 from accounts.models.tokens import MAX_TRIES, MAX_TRIES_ELSEWHERE
+from accounts.profile import create_customer
 from roombook.backoffice.models import AuditAction, AuditEntry
 from tests.concurrency import run_concurrently
-from tests.factories_people import PASSWORD, UserFactory, issue_token, make_email_code
+from tests.factories_people import UserFactory, make_email_code
 from tests.http import post
 from tests.operations.account_codes import (
     GRACE,
@@ -62,20 +63,9 @@ def test_sign_up_creates_account_only_after_the_code_is_confirmed(client):
     user = User.objects.get()
     message.refresh_from_db()
     assert message.user == user
-    body = confirmed.json()
-    token = body.pop("Token")
-    assert body == {
-        "Success": True,
-        "UserInfo": {
-            "Id": user.pk,
-            "Type": "Account",
-            "FirstName": "Grace",
-            "LastName": "Hopper",
-            "EmailAddress": EMAIL,
-            "CompanyName": "Navy",
-            "PhoneNumber": "+1 555 0102",
-        },
-    }
+    shown = {"Id": user.pk, "EmailAddress": EMAIL, "FirstName": "Grace", "CompanyName": "Navy"}
+    assert confirmed.json()["UserInfo"].items() >= shown.items()
+    token = confirmed.json()["Token"]
     assert post(client, "/api/account/update-info", {"Token": token}).status_code == 200
     assert sign_in(client, EMAIL, NEW_PASSWORD).status_code == 200
     assert AuditEntry.objects.filter(actor=user, action=AuditAction.CREATE).exists()
@@ -89,11 +79,7 @@ def test_sign_up_is_not_found_while_it_is_closed(client, settings):
 
     response = sign_up(client)
 
-    assert response.status_code == 404
-    assert response.json() == {
-        "Success": False,
-        "Error": {"Summary": "NotFound", "Message": "Not found."},
-    }
+    assert (response.status_code, response.json()["Error"]["Summary"]) == (404, "NotFound")
     assert not OutboxMessage.objects.exists()
 
 
@@ -116,11 +102,7 @@ def test_sign_up_with_known_address_mails_its_owner_instead(client):
 def test_email_of_sign_up_contains_nothing_that_its_sender_chose(client):
     """Otherwise anybody could send advertisements to strangers."""
     names = ("FirstName", "LastName", "CompanyName", "PhoneNumber")
-    sign_up(
-        client,
-        **{name: f"Buy\r\nBcc: x {name} https://evil.example" for name in names},
-        HTTP_HOST="evil.example",
-    )
+    sign_up(client, **dict.fromkeys(names, "Buy\r\nBcc: x https://evil.example"))
 
     message = OutboxMessage.objects.get()
     assert message.subject == "Confirm your e-mail address for roombook"
@@ -162,43 +144,16 @@ def test_wrong_codes_count_as_failed_sign_ins(client):
     assert confirm(client, "1", "another@example.com").status_code == 400
 
 
-def test_requests_for_codes_are_limited_for_an_address_and_a_network(client):
-    def request(number, address):
+def test_requests_for_codes_of_both_kinds_are_limited_together(client):
+    def request(number):
         if number % 2:
-            return sign_up(client, address=address)
-        return call(client, "request-password-reset", EmailAddress=EMAIL.upper(), address=address)
+            return sign_up(client)
+        return call(client, "request-password-reset", EmailAddress=EMAIL.upper())
 
-    assert [request(number, "192.0.2.1").status_code for number in range(6)] == [200] * 5 + [429]
-    for number in range(5):
-        assert request(number, f"198.51.100.{number}").status_code == 200
-    response = request(0, "198.51.100.9")
-    assert response.status_code == 429
-    assert 0 < int(response["Retry-After"]) <= 3600
-
-    statuses = [
-        sign_up(client, EmailAddress=f"g{number}@example.com", address="2001:db8::1").status_code
-        for number in range(31)
-    ]
-    assert statuses == [200] * 30 + [429]
-    assert OutboxMessage.objects.count() == 40
-
+    assert [request(number).status_code for number in range(6)] == [200] * 5 + [429]
+    assert OutboxMessage.objects.count() == 5
     clear_failed_sign_ins(EMAIL)
-    assert request(0, "192.0.2.1").status_code == 200
-
-
-def test_strangers_cannot_use_up_the_codes_of_an_owner_at_home(client):
-    ada = UserFactory()
-    sign_in(client, ada.email, PASSWORD)
-    for number in range(10):
-        fields = {"EmailAddress": ada.email, "address": f"198.51.100.{number}"}
-        assert call(client, "request-password-reset", **fields).status_code == 200
-
-    def request_from(address):
-        fields = {"EmailAddress": ada.email, "address": address}
-        return call(client, "request-password-reset", **fields).status_code
-
-    assert request_from("198.51.100.99") == 429
-    assert [request_from("127.0.0.1") for _ in range(6)] == [200] * 5 + [429]
+    assert request(0).status_code == 200
 
 
 def test_second_sign_up_does_not_end_the_first(client):
@@ -229,13 +184,10 @@ def test_password_of_a_stranger_who_waits_for_the_owner_to_confirm_opens_nothing
 
 def test_account_that_staff_created_meanwhile_is_not_taken_over_by_a_sign_up(client):
     sign_up(client)
-    code = read_code(EMAIL)
-    desk = User(email=EMAIL, first_name="Grace", last_name="Hopper")
-    desk.set_unusable_password()
-    desk.save()
+    desk = create_customer(email=EMAIL, first_name="Grace", last_name="Hopper")
 
     taken = "EmailAddress: An account with this e-mail address already exists."
-    assert get_details(confirm(client, code)) == taken
+    assert get_details(confirm(client, read_code(EMAIL))) == taken
 
     desk.refresh_from_db()
     assert not desk.has_usable_password()
@@ -243,12 +195,10 @@ def test_account_that_staff_created_meanwhile_is_not_taken_over_by_a_sign_up(cli
 
 
 def test_code_of_disabled_account_confirms_nothing(client):
-    ada = UserFactory(is_active=False)
-    make_email_code(CodePurpose.EMAIL_CHANGE, EMAIL, ada)
+    make_email_code(CodePurpose.EMAIL_CHANGE, EMAIL, UserFactory(is_active=False))
 
     assert get_details(confirm(client, "0471 1147")) == WRONG_CODE
     assert get_kinds(EMAIL) == []
-    assert issue_token(ada)
 
 
 @pytest.mark.postgres

@@ -1,13 +1,16 @@
-"""What comes back if a reservation is cancelled: /api/reservations/terms"""
+"""What comes back if a reservation is cancelled: /api/reservations/terms and cancel"""
 
 from datetime import datetime
 
 import pytest
 
+from payments.gateways.sandbox_models import SandboxPayment
+from payments.models import Refund
 from tests.factories_centers import TermsFactory
 from tests.factories_reservations import (
     HOUR,
     MINUTE,
+    NOW,
     START,
     make_booking,
     make_pending_booking,
@@ -72,22 +75,6 @@ def test_steps_of_a_booking_are_what_cancel_refunds(show, get, ada, room, time_m
     assert show(ReservationId=booking.pk) == {"Name": "Flexible", **OVER}
 
 
-def test_grace_is_a_step_of_its_own_if_the_others_give_less(show, ada, room, time_machine):
-    booked_at = START - HOUR
-    booking = make_booking(ada, room, now=booked_at)
-    time_machine.move_to(booked_at, tick=False)
-    shown = show(ReservationId=booking.pk)
-    assert shown["Steps"] == [
-        {"Until": shown["GraceUntil"], "RefundPercent": 100, "Refund": 75},
-        {"RefundPercent": 0, "Refund": 0},
-    ]
-    time_machine.move_to(booked_at + 15 * MINUTE, tick=False)
-    shown = show(ReservationId=booking.pk)
-    assert "GraceUntil" not in shown
-    assert shown["Steps"] == [{"RefundPercent": 0, "Refund": 0}]
-    assert shown["Text"] == "You can cancel until it begins, but nothing is refunded."
-
-
 def test_request_costs_nothing_to_cancel_and_what_has_begun_cannot_be(show, ada, time_machine):
     request = make_pending_booking(ada, now=BOOKED_AT)
     booking = make_booking(ada, now=BOOKED_AT)
@@ -101,25 +88,64 @@ def test_request_costs_nothing_to_cancel_and_what_has_begun_cannot_be(show, ada,
     assert show(ReservationId=booking.pk) == OVER
 
 
-@pytest.mark.parametrize(
-    ("fields", "names"),
-    [
-        ({}, ["ReservationId"]),
-        ({"RoomId": 1}, ["StartDate"]),
-        ({"StartDate": "2027-03-03T09:00:00"}, ["RoomId"]),
-        ({"ReservationId": 1, "RoomId": 1}, ["RoomId"]),
-        ({"ReservationId": 1, "StartDate": "2027-03-03T09:00:00"}, ["StartDate"]),
-        ({"RoomId": 1, "StartDate": "2027-03-14T02:30:00"}, ["StartDate"]),
-    ],
-)
-def test_what_is_missing_or_too_much_is_named(call, room, fields, names):
-    if "RoomId" in fields:
-        fields = {**fields, "RoomId": room.pk}
-    error = refused(call(TERMS, **fields), 400, "InvalidRequest")
-    assert all(name in error["Details"] + error["Message"] for name in names)
-
-
-def test_inactive_room_is_not_found(call, room):
+def test_what_is_missing_or_too_much_is_named(call, room):
+    start = {"StartDate": "2027-03-03T09:00:00"}
+    for fields, name in (
+        *(({}, "ReservationId"), ({"RoomId": room.pk}, "StartDate"), (start, "RoomId")),
+        *(
+            ({"ReservationId": 1, "RoomId": 1}, "RoomId"),
+            ({"ReservationId": 1, **start}, "StartDate"),
+        ),
+        ({"RoomId": room.pk, "StartDate": "2027-03-14T02:30:00"}, "StartDate"),
+    ):
+        error = refused(call(TERMS, **fields), 400, "InvalidRequest")
+        assert name in error["Details"] + error["Message"], fields
     room.is_active = False
     room.save()
-    refused(call(TERMS, RoomId=room.pk, StartDate="2027-03-03T09:00:00"), 404, "NotFound")
+    refused(call(TERMS, RoomId=room.pk, **start), 404, "NotFound")
+
+
+# --- Cancel reservation ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def cancel(call):
+    return lambda row, **fields: call(CANCEL, **{"ReservationId": row.pk, **fields})
+
+
+@pytest.mark.time_machine(NOW, tick=False)
+def test_cancel_refunds_and_returns_the_reservation_after_a_preview(cancel, read, ada):
+    reservation = make_booking(ada)
+    before = read(reservation)
+
+    assert cancel(reservation, TestMode=True).json() == {
+        "Success": True,
+        "Message": "If you cancel now: $75.00 is refunded to Visa ending 4242.",
+        "Refund": 75,
+        "Reservation": before,
+    }
+    assert read(reservation) == before
+    assert not Refund.objects.exists()
+
+    response = cancel(reservation)
+
+    assert response.status_code == 200
+    assert response.json() == {
+        "Success": True,
+        "Message": "The reservation is cancelled: $75.00 is refunded to Visa ending 4242.",
+        "Refund": 75,
+        "Reservation": {**before, "Status": "Cancelled"},
+    }
+    for fields in ({}, {"TestMode": True}):
+        assert cancel(reservation, **fields).content == response.content
+    assert SandboxPayment.objects.get().refunded == 75
+    assert Refund.objects.get().state == "done"
+
+
+@pytest.mark.time_machine(NOW, tick=False)
+def test_booking_that_a_clock_ahead_of_ours_has_made_can_be_cancelled(cancel, ada, time_machine):
+    time_machine.move_to(NOW + HOUR, tick=False)
+    reservation = make_booking(ada, now=NOW + HOUR)
+    time_machine.move_to(NOW, tick=False)
+
+    assert cancel(reservation).json()["Refund"] == 75

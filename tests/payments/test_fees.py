@@ -16,8 +16,7 @@ from payments.gateways.sandbox import SandboxGateway
 from payments.gateways.stripe.intents import get_fee
 from payments.models import Payment, Refund
 from reservations.booking import cancellation
-from tests.factories_reservations import NOW, make_booking, make_pending_booking
-from tests.gateway_faults import FaultKind, add_fault
+from tests.factories_reservations import NOW, make_booking
 
 pytestmark = pytest.mark.django_db
 
@@ -121,29 +120,6 @@ def test_key_that_may_not_read_balances_captures_and_refunds(stripe_server):
     assert (payment.state, payment.fee) == ("refunded", None)
     assert len(stripe_server.calls("/capture")) == 1
     assert len(stripe_server.calls("/v1/refunds")) == 1
-
-
-def test_fee_whose_answer_is_lost_is_asked_for_again():
-    make_booking()
-    add_fault(operation="fees", kind=FaultKind.TIMEOUT_AFTER, times=1)
-
-    assert reconcile(1) == NOTHING
-    assert Payment.objects.get().fee is None
-    reconcile(2)
-
-    assert Payment.objects.get().fee == FEE
-
-
-def test_payment_that_is_not_captured_is_not_asked_for_fees():
-    make_pending_booking()
-
-    reconcile(1, "--since", NOW.isoformat())
-
-    assert Payment.objects.get().fees_due_at is None
-    # An older version has stored that they are due.
-    Payment.objects.update(fees_due_at=NOW)
-    reconcile(2)
-    assert Payment.objects.get().fees_due_at == NOW
 
 
 def test_slow_gateway_does_not_delay_the_next_run(monkeypatch):

@@ -1,4 +1,4 @@
-"""The ledger as files, and as of an earlier time; and how many statements posting takes."""
+"""The ledger as files, and as of an earlier time."""
 
 import csv
 import datetime as dt
@@ -11,17 +11,15 @@ from decimal import Decimal
 
 import pytest
 from django.core.management import CommandError, call_command
-from django.db import connection
 from django.db.models import Sum
-from django.test.utils import CaptureQueriesContext
 from openpyxl import load_workbook
 
 from payments.ledger.accounts import Account
 from payments.models import LedgerLine
-from payments.statements import COLUMNS, get_name, summarize
+from payments.statements import COLUMNS, get_name
 from roombook.money import from_hundredths
-from tests.factories_reservations import HOUR, NOW, make_draft, pay
-from tests.payments.test_ledger import SCENES, START, Scene
+from tests.factories_reservations import HOUR, NOW
+from tests.payments.test_ledger import SCENES, Scene
 
 pytestmark = pytest.mark.django_db
 
@@ -125,27 +123,3 @@ def test_ledger_of_a_reservation_is_shown_as_of_an_earlier_time(capsys):
     assert "Bill: $55.00\nPaid: $55.00\nOwed: $0.00" in capsys.readouterr().out
     with pytest.raises(CommandError, match="no line"):
         call_command("ledger", "--reservation", number, "--at", (NOW - HOUR).isoformat())
-
-
-def test_figures_after_an_event_are_those_of_all_its_lines(story):
-    lines = LedgerLine.objects.filter(reservation=story.booking.pk).order_by("at", "pk")
-    found = [(line.kind, after.bill, after.paid, after.owed) for line, after in summarize(lines)]
-
-    assert found == [
-        ("booked", 55, 0, 55),
-        ("paid", 55, 55, 0),
-        # Two lines each, because the booking moves to another center.
-        *[("changed", 55, 55, 0)] * 2,
-        *[("cancelled", 35, 55, -20)] * 2,
-        ("returned", 35, 35, 0),
-    ]
-
-
-def test_checkout_posts_with_two_insertions_and_does_not_read_the_ledger():
-    draft = make_draft(start=START)
-    with CaptureQueriesContext(connection) as captured:
-        pay(draft)
-    statements = [each["sql"] for each in captured]
-
-    ledger = [sql for sql in statements if "payments_ledgerline" in sql]
-    assert [sql.split()[0] for sql in ledger] == ["INSERT", "INSERT"]

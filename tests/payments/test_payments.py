@@ -10,8 +10,7 @@ from payments.gateway_results import record_gateway_result
 from payments.gateways.base import GatewayPayment
 from payments.gateways.sandbox_models import SandboxCard
 from payments.models import InvalidPaymentTransition, Payment, Refund
-from roombook.errors import NoSavedCard, ReservationNotOpen
-from tests.factories_people import SavedCardFactory
+from roombook.errors import ReservationNotOpen
 from tests.payments.gateway_helpers import MINUTE, NOW, authorized, card_of
 
 pytestmark = pytest.mark.django_db
@@ -98,24 +97,6 @@ def test_refund_is_never_done_before_it_was_created(captured):
 
 
 # --- The card that pays ---------------------------------------------------------------------------
-
-
-def test_expired_or_foreign_saved_card_raises_no_saved_card(ada):
-    def use_saved():
-        lifecycle.get_payment_source(ada, use_saved=True, payment_info=None, now=NOW)
-
-    with pytest.raises(NoSavedCard):
-        use_saved()
-    saved = SavedCardFactory(user=ada, exp_year=2027, exp_month=2)
-    with pytest.raises(NoSavedCard, match="expired"):
-        use_saved()
-    saved.exp_month = 3
-    saved.save()
-    use_saved()
-    saved.gateway = "stripe"  # stored by a gateway that is no longer used
-    saved.save()
-    with pytest.raises(NoSavedCard):
-        use_saved()
 
 
 def test_card_is_deleted_at_the_gateway_if_its_row_cannot_be_saved(ada, monkeypatch):

@@ -202,15 +202,3 @@ def test_link_paid_on_the_page_of_stripe_books_and_charges_once(client, stripe_s
     call_command("reconcile_payments")
     assert [each["status"] for each in stripe_server.intents] == ["succeeded"]
     assert not list(integrity.find_problems(now=NOW))
-
-
-def test_link_is_paid_with_another_card_after_stripe_declined_one(
-    client, stripe_server, draft, link
-):
-    declined = enter_card(client, stripe_server, link, "4000000000000341")
-
-    assert "You were not charged" in declined
-    assert get_current_status(draft) == Status.NEW
-    assert "You have booked" in enter_card(client, stripe_server, link, "4242424242424242")
-    assert sum(each["amount_captured"] for each in stripe_server.charges) == 7500
-    assert not list(integrity.find_problems(now=NOW))

@@ -21,17 +21,11 @@ from tests.factories_reservations import HOUR, NOW, make_booking, make_room
 from tests.webhooks.helpers import URL, make_endpoint, publish_and_send
 from tests.webhooks.receiver import receive
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.time_machine(NOW, tick=False)]
 ADD = "admin:reservations_webhookendpoint_add"
 LIST = "admin:reservations_webhookendpoint_changelist"
 DELIVERIES = "admin:reservations_webhookdelivery_changelist"
 FIELDS = {"description": "Door locks", "url": URL, "is_active": "on"}
-
-
-@pytest.fixture(autouse=True)
-def _clock():
-    with time_machine.travel(NOW, tick=False):
-        yield
 
 
 @pytest.fixture

@@ -1,8 +1,6 @@
 """List reservation changes (B25.9)."""
 
 import datetime as dt
-import json
-from contextlib import ExitStack
 
 import pytest
 import time_machine
@@ -18,8 +16,7 @@ from tests.factories_centers import CenterFactory
 from tests.factories_people import StaffFactory
 from tests.factories_reservations import NOW, make_booking, make_room
 from tests.http import post
-from tests.webhooks.helpers import make_endpoint, publish_and_send
-from tests.webhooks.receiver import receive
+from tests.webhooks.helpers import make_endpoint
 
 pytestmark = pytest.mark.django_db
 PATH = "/api/integrations/changes"
@@ -39,16 +36,6 @@ class Integrator:
             response = post(self.client, PATH, body)
         assert response.status_code == status, response.content
         return response.json()
-
-
-def test_changes_from_before_the_webhook_was_created_are_not_listed(client):
-    first = Integrator(client)
-    second = Integrator(client, created_at=NOW + dt.timedelta(seconds=1))
-    make_booking(now=NOW)
-    publish_events(now=NOW)
-
-    assert len(first.read(now=NOW + DAY)["Changes"]) == 2
-    assert second.read(now=NOW + DAY)["Changes"] == []
 
 
 @pytest.fixture
@@ -77,19 +64,8 @@ def test_each_event_is_listed_once_in_order_while_more_are_published(integrator)
     publish_events(now=NOW)
     [change] = integrator.read(Cursor=cursor)["Changes"]
     event = WebhookEvent.objects.latest("pk")
-    assert change == {
-        "EventId": event.message_id,
-        "Type": "reservation.cancelled",
-        "Timestamp": NOW.isoformat(),
-        "ReservationId": bookings[1].pk,
-        "CenterId": bookings[1].room.center_id,
-        "RoomId": bookings[1].room_id,
-        "Status": "Cancelled",
-        "Start": bookings[1].start.astimezone(dt.UTC).isoformat(),
-        "End": bookings[1].end.astimezone(dt.UTC).isoformat(),
-        "Changed": event.data["Changed"],
-        "Version": event.version,
-    }
+    shown = {"EventId": event.message_id, "Timestamp": NOW.isoformat(), "Version": event.version}
+    assert change == {**event.data, "Type": "reservation.cancelled", **shown}
 
 
 def test_cursor_of_an_empty_first_page_leads_to_what_comes_later_only(integrator):
@@ -122,73 +98,61 @@ def test_first_cursor_before_events_that_are_being_published_leads_to_them(integ
     assert len(integrator.read(now=NOW + DAY, Cursor=cursor)["Changes"]) == 2
 
 
-def test_webhook_lists_its_center_and_types_only_and_no_test_events(client):
+def test_webhook_lists_its_center_and_types_since_its_creation_only_and_no_test_events(client):
     here, there = make_booking(now=NOW), make_booking(now=NOW)
     limited = Integrator(
         client, center=here.room.center, event_types=["reservation.confirmed"], is_active=False
     )
     everything = Integrator(client)
+    later = Integrator(client, created_at=NOW + dt.timedelta(seconds=1))
     publish_events(now=NOW)
     create_test_event(everything.endpoint, now=NOW)
 
     [change] = limited.read()["Changes"]
     assert (change["ReservationId"], change["Type"]) == (here.pk, "reservation.confirmed")
     assert {each["ReservationId"] for each in everything.read()["Changes"]} == {here.pk, there.pk}
+    assert later.read(now=NOW + DAY)["Changes"] == []
 
 
-def test_move_to_another_center_is_reported_to_both_and_later_changes_to_the_new_one(
-    client, settings
-):
-    settings.DEBUG = True  # The own machine may be called.
+def test_move_to_another_center_is_reported_to_both_and_later_changes_to_the_new_one(client):
     booking, new_room = make_booking(now=NOW), make_room()
     old, new = booking.room.center_id, new_room.center_id
-    with ExitStack() as stack:
-        receivers = [stack.enter_context(receive()) for _ in range(3)]
-        integrators = [
-            Integrator(client, url=receiver.url, center_id=center)
-            for receiver, center in zip(receivers, (old, new, CenterFactory().pk), strict=True)
-        ]
-        amendments.amend(
-            Act(StaffFactory(), NOW, is_staff=True),
-            booking.pk,
-            ChangeRequest(new_room.pk, booking.start, booking.end),
-        )
-        cancellation.cancel(Act(booking.user, NOW), booking.pk)
-        publish_and_send(NOW)
-        pushed = [[json.loads(body) for _, body in each.requests] for each in receivers]
+    integrators = [Integrator(client, center_id=each) for each in (old, new, CenterFactory().pk)]
+    change = ChangeRequest(new_room.pk, booking.start, booking.end)
+    amendments.amend(Act(StaffFactory(), NOW, is_staff=True), booking.pk, change)
+    cancellation.cancel(Act(booking.user, NOW), booking.pk)
+    publish_events(now=NOW)
 
-    listed = [each.read()["Changes"] for each in integrators]
     booked = [("reservation.processing", old, None), ("reservation.confirmed", old, None)]
     moved = ("reservation.rescheduled", new, old)
     cancelled = ("reservation.cancelled", new, None)
-    expected = [[*booked, moved], [moved, cancelled], []]
-    assert [
-        [(each["Type"], each["CenterId"], each.get("FormerCenterId")) for each in changes]
-        for changes in listed
-    ] == expected
-    assert [
-        {
-            (each["type"], each["data"]["CenterId"], each["data"].get("FormerCenterId"))
-            for each in events
-        }
-        for events in pushed
-    ] == [set(each) for each in expected]
+    for each, expected in zip(integrators, ([*booked, moved], [moved, cancelled], []), strict=True):
+        listed = [
+            (change["Type"], change["CenterId"], change.get("FormerCenterId"))
+            for change in each.read()["Changes"]
+        ]
+        pushed = WebhookEvent.objects.filter(deliveries__endpoint=each.endpoint).order_by("pk")
+        assert listed == expected
+        assert [
+            (event.type, event.data["CenterId"], event.data.get("FormerCenterId"))
+            for event in pushed
+        ] == expected
 
 
 def test_wrong_credentials_are_refused_alike(client, integrator):
-    other = Integrator(client)
-    answers = [
-        integrator.read(401, AccessKey=other.access_key),
-        integrator.read(401, AccessKey="ключ\ufdfa"),
-        integrator.read(401, WebhookId=2**31 - 1),
-    ]
     old_key = integrator.access_key
     integrator.endpoint.issue_access_key()
-    answers.append(integrator.read(401, AccessKey=old_key))
-    answers.append(Integrator.read(other, 401, WebhookId=make_endpoint().pk, AccessKey="0"))
+    answers = [
+        integrator.read(401, AccessKey=Integrator(client).access_key),
+        integrator.read(401, AccessKey="ключ\ufdfa"),
+        integrator.read(401, WebhookId=2**31 - 1),
+        integrator.read(401, AccessKey=old_key),
+        # One that has no key.
+        integrator.read(401, WebhookId=make_endpoint().pk, AccessKey="0"),
+    ]
 
-    assert {answer["Error"]["Summary"] for answer in answers} == {"InvalidCredentials"}
-    assert len({answer["Error"]["Message"] for answer in answers}) == 1
+    assert answers == [answers[0]] * 5
+    assert answers[0]["Error"]["Summary"] == "InvalidCredentials"
     assert old_key not in str(answers)
 
 

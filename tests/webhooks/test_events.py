@@ -20,22 +20,12 @@ from reservations.models import Reservation, WebhookDelivery, WebhookEvent
 from reservations.models.history import get_unpublished, record_changes
 from roombook.backoffice.models import AuditEntry
 from tests.factories_people import StaffFactory
-from tests.factories_reservations import (
-    NOW,
-    make_booking,
-    make_draft,
-    make_pending_booking,
-)
+from tests.factories_reservations import NOW, make_booking, make_draft, make_pending_booking
 from tests.webhooks.helpers import make_endpoint
 
 pytestmark = pytest.mark.django_db
 
 HOUR = dt.timedelta(hours=1)
-
-
-def get_entries():
-    content_type = ContentType.objects.get_for_model(Reservation)
-    return AuditEntry.objects.filter(content_type=content_type)
 
 
 def test_each_history_entry_is_one_event_whatever_made_it():
@@ -54,7 +44,8 @@ def test_each_history_entry_is_one_event_whatever_made_it():
     publish_events(now=NOW)
 
     events = list(WebhookEvent.objects.order_by("pk"))
-    entries = get_entries().order_by("pk")
+    content_type = ContentType.objects.get_for_model(Reservation)
+    entries = AuditEntry.objects.filter(content_type=content_type).order_by("pk")
     assert [event.version for event in events] == [entry.pk for entry in entries]
     assert [event.type.partition(".")[2] for event in events] == [
         *("processing", "confirmed", "updated", "cancelled"),
@@ -136,7 +127,6 @@ def test_events_are_not_kept_without_any_webhook_and_for_31_days_with_one():
     assert not WebhookDelivery.objects.exists()
 
 
-@pytest.mark.django_db(transaction=True)
 def test_change_that_is_rolled_back_has_no_event():
     make_endpoint()
     draft = make_draft(now=NOW)

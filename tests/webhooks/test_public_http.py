@@ -176,13 +176,8 @@ def test_handshake_that_never_ends_is_given_up_at_the_deadline(monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         monkeypatch.setattr(public_http, "PORTS", {port})
+        url = f"https://{HOST}:{port}/"
         with pytest.raises(RequestFailed, match="No complete answer"):
-            post(
-                f"https://{HOST}:{port}/",
-                b"",
-                {},
-                resolver=lambda *_: ["127.0.0.1"],
-                seconds=0.5,
-            )
+            post(url, b"", {}, resolver=lambda *_: ["127.0.0.1"], seconds=0.5)
 
     assert time.monotonic() - began < 30

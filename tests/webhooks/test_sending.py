@@ -104,7 +104,7 @@ def test_retry_delays_double_up_to_six_hours_and_vary():
 @pytest.mark.parametrize(
     ("header", "seconds"),
     [
-        *[("", 0), ("soon", 0), ("-5", 0), ("90", 90), ("9" * 30, 0), ("999999", 86400)],
+        *[("soon", 0), ("-5", 0), ("90", 90), ("9" * 30, 0), ("999999", 86400)],
         ("Mon, 01 Mar 2027 15:00:30 GMT", 30),
         ("Mon, 01 Mar 2027 14:00:30 -0000", 0),
         ("Mon, 01 Jan 99999999999999999999 00:00:00 GMT", 0),
@@ -184,14 +184,13 @@ def test_webhook_that_accepts_nothing_for_three_days_is_disabled_with_an_email()
 
 def test_delivery_that_fails_alone_leaves_its_webhook_active():
     with receive((500, {}, b"")) as receiver:
-        endpoint = make_endpoint(receiver.url)
-        delivery = create_test_event(endpoint, now=NOW)
+        delivery = create_test_event(make_endpoint(receiver.url), now=NOW)
         WebhookEndpoint.objects.update(last_success_at=NOW + SECOND)
         publish_and_send(NOW + RETRY_PERIOD)
 
     delivery.refresh_from_db()
-    endpoint.refresh_from_db()
-    assert (delivery.state, endpoint.is_active) == (DeliveryState.FAILED, True)
+    assert delivery.state == DeliveryState.FAILED
+    assert WebhookEndpoint.objects.get().is_active
 
 
 def test_answer_410_disables_at_once_and_the_command_says_so():

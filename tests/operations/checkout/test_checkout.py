@@ -20,20 +20,11 @@ from tests.factories_reservations import (
     PartnerFactory,
     make_draft,
 )
-from tests.gateway_faults import add_fault
-from tests.operations.checkout.helpers import BAD_CARD, status_of
-from tests.operations.helpers import refused
+from tests.operations.helpers import BAD_CARD, refused, status_of
 
 pytestmark = [pytest.mark.django_db, pytest.mark.time_machine(NOW, tick=False)]
 
 WHAT = "Boardroom at Glenarm, Wed, Mar 3, 2027, 9:00 AM - 12:00 PM"
-
-
-@pytest.fixture
-def with_approval(drafted):
-    """The center decides about requests."""
-    drafted.room.is_live_inventory = False
-    drafted.room.save()
 
 
 # --- Paid -----------------------------------------------------------------------------------------
@@ -79,28 +70,19 @@ def assert_is_limited(response):
     assert response["Retry-After"] == "3600"
 
 
-def test_checkout_with_partner_code_after_twenty_wrong_ones_is_limited(check_out):
+def test_twenty_wrong_partner_codes_and_six_declines_in_an_hour_are_limited(check_out):
     PartnerFactory(code="ACME")
     for number in range(20):
         fields = {"PartnerCode": f"X{number}", "TestMode": number % 2 == 0}
         refused(check_out(PaymentInfo=CARD, **fields), 400, "InvalidRequest")
-
     for test_mode in (True, False):
         assert_is_limited(check_out(PaymentInfo=CARD, PartnerCode="ACME", TestMode=test_mode))
-    booked = check_out(PaymentInfo=CARD)
-    assert booked.json()["Status"] == "Confirmed"
-    assert check_out(PaymentInfo=CARD, PartnerCode="ACME").content == booked.content
 
-
-def test_six_declines_in_an_hour_are_limited_without_wrong_partner_codes(check_out):
-    for _ in range(20):
-        check_out(PaymentInfo=CARD, PartnerCode="NONESUCH")
+    # They are no declines, and neither is a checkout in test mode that would succeed.
     for number in range(6):
-        # Neither is a checkout in test mode that would succeed a decline.
         assert check_out(PaymentInfo=CARD, TestMode=True).status_code == 200
         response = check_out(PaymentInfo=BAD_CARD, TestMode=number % 2 == 0)
         refused(response, 402, "CardDeclined")
-
     for test_mode in (True, False):
         assert_is_limited(check_out(PaymentInfo=CARD, TestMode=test_mode))
 
@@ -115,52 +97,20 @@ class LiveGateway(SandboxGateway):
     is_live = True
 
 
-@pytest.fixture
-def live(settings, monkeypatch):
-    path = f"{__name__}.LiveGateway"
-    monkeypatch.setitem(gateways.GATEWAY_CLASSES, "live", path)
+def test_is_live_is_true_for_instant_booking_charged_by_live_gateway(
+    ada, check_out, drafted, settings, monkeypatch
+):
+    request = make_draft(ada)
+    request.room.is_live_inventory = False
+    request.room.save()
+    monkeypatch.setitem(gateways.GATEWAY_CLASSES, "live", f"{__name__}.LiveGateway")
     settings.PAYMENT_GATEWAY = "live"
 
-
-@pytest.mark.usefixtures("live")
-def test_is_live_is_true_for_instant_booking_charged_by_live_gateway(check_out):
     assert check_out(PaymentInfo=CARD, TestMode=True).json()["IsLive"] is False
     assert check_out(PaymentInfo=CARD).json()["IsLive"] is True
     assert check_out(PaymentInfo=CARD, TestMode=True).json()["IsLive"] is False
-
-
-@pytest.mark.usefixtures("live", "with_approval")
-def test_is_live_is_false_for_pending_request(check_out):
-    answer = check_out(PaymentInfo=CARD).json()
+    answer = check_out(PaymentInfo=CARD, ReservationId=request.pk).json()
     assert (answer["Status"], answer["IsLive"]) == ("Pending", False)
-
-
-# --- Repeated, in doubt ---------------------------------------------------------------------------
-
-
-def test_unresolved_payment_returns_200_processing_until_retry(check_out, time_machine):
-    add_fault(operation="authorize", kind="timeout_after", times=1)
-    for fields in ({}, {}, {"TestMode": True}):
-        response = check_out(PaymentInfo=CARD, **fields)
-        assert response.status_code == 200
-        assert response.json() == {
-            "Success": True,
-            "ConfirmationMessage": "Your payment is being confirmed. Please do not pay again.",
-            "IsLive": False,
-            "Status": "Processing",
-        }
-
-    time_machine.move_to(NOW + 2 * MINUTE, tick=False)
-    assert check_out(PaymentInfo=CARD).json()["Status"] == "Confirmed"
-    assert SandboxPayment.objects.get().captures == 1
-
-
-def test_test_mode_is_503_while_the_gateway_is_away(check_out):
-    add_fault(operation="check", kind="timeout_before", times=1)
-
-    refused(check_out(PaymentInfo=CARD, TestMode=True), 503, "ServiceUnavailable")
-
-    assert check_out(PaymentInfo=CARD, TestMode=True).json()["Status"] == "New"
 
 
 # --- Refused, and nothing is charged --------------------------------------------------------------

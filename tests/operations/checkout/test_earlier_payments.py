@@ -18,12 +18,10 @@ from payments.gateways.sandbox_models import SandboxPayment
 from payments.models import Payment, PaymentState, RefundState
 from reservations.booking import alerts, integrity
 from reservations.models.status import Status
-from tests.factories_people import AdministratorFactory
-from tests.factories_reservations import CARD, HOUR, MINUTE, NOW, make_draft, show_price
+from tests.factories_reservations import CARD, HOUR, MINUTE, NOW, make_draft
 from tests.gateway_faults import FaultKind, add_fault
 from tests.http import post
-from tests.operations.checkout.helpers import status_of
-from tests.reservations.rescheduling_helpers import adjust
+from tests.operations.helpers import status_of
 
 pytestmark = [pytest.mark.django_db, pytest.mark.time_machine(NOW, tick=False)]
 
@@ -62,35 +60,9 @@ def bank_returns_refund(monkeypatch):
     return return_refund
 
 
-def make_free(draft):
-    adjust(draft, AdministratorFactory(), -75, now=LATER)
-    show_price(draft)
-
-
 def find_checks():
     problems = integrity.find_problems(now=LATER + 2 * HOUR)
     return {str(each).partition(":")[0] for each in problems}
-
-
-def test_free_booking_after_a_refunded_payment_says_that_nothing_is_to_pay(check_out, drafted):
-    make_free(drafted)
-
-    message = check_out().json()["ConfirmationMessage"]
-
-    assert message.endswith("There was nothing to pay.")
-    assert check_out().json()["ConfirmationMessage"] == message
-
-
-def test_draft_whose_refund_the_bank_returned_can_be_booked(
-    check_out, drafted, bank_returns_refund
-):
-    returned = bank_returns_refund()
-    assert returned.refunds.get().state == RefundState.REFUSED
-
-    assert check_out(PaymentInfo=CARD).json()["Status"] == "Confirmed"
-
-    states = list(Payment.objects.order_by("pk").values_list("state", flat=True))
-    assert states == [PaymentState.REFUNDED, PaymentState.CAPTURED]
 
 
 @pytest.mark.parametrize("next_step", ["none", "book", "cancel"])
@@ -98,8 +70,11 @@ def test_returned_refund_of_a_draft_is_owed_until_staff_have_made_it(
     client, token, check_out, drafted, bank_returns_refund, next_step
 ):
     refund = bank_returns_refund().refunds.get()
+    assert refund.state == RefundState.REFUSED
     if next_step == "book":
-        check_out(PaymentInfo=CARD)
+        assert check_out(PaymentInfo=CARD).json()["Status"] == "Confirmed"
+        states = list(Payment.objects.order_by("pk").values_list("state", flat=True))
+        assert states == [PaymentState.REFUNDED, PaymentState.CAPTURED]
     elif next_step == "cancel":
         cancel = {"Token": token, "ReservationId": drafted.pk}
         messages = {post(client, CANCEL, cancel).json()["Message"] for _ in range(2)}

@@ -3,7 +3,6 @@
 import datetime as dt
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Protocol
 from uuid import UUID
 
 from payments import gateway_events, gateways, setups
@@ -45,57 +44,20 @@ class Money:
         return self.amount * bool(self.captures) - self.refunded
 
 
-class Bank(Protocol):
-    gateway: type
+class Bank:
+    """Those of the sandbox; stripe_bank.py has the same at the stand-in for Stripe."""
+
+    gateway: type = sandbox.SandboxGateway
     # The cards that customers enter for a setup.
-    numbers: dict[str, str]
-    # Whether all that happens at the gateway is written to the database of the service.
-    is_in_database: bool
-
-    def reset(self) -> None:
-        """Forget everything at the beginning of an example."""
-
-    def save_card(self, customer: Customer, kind: str) -> None:
-        """Save a card as a payment setup does."""
-
-    def confirm(self, key: UUID) -> None: ...
-
-    def refuse(self, key: UUID) -> None: ...
-
-    def read_money(self) -> dict[UUID, Money]:
-        """What the gateway says of all payments, by their keys."""
-
-    def send_event(self, payment: Payment, now: dt.datetime) -> None:
-        """Report a change of the payment twice, whether there was one or not."""
-
-    def repeat_events(self, now: dt.datetime) -> None:
-        """Send the latest events again, with the same ids."""
-
-    # --- Payment setups --------------------------------------------------------------------------
-
-    def enter_card(self, setup: PaymentSetup, kind: str) -> None:
-        """The customer enters a card of that kind, if the setup is open."""
-
-    def refuse_setup(self, setup: PaymentSetup) -> None:
-        """The customer does not confirm the card at the bank."""
-
-    def send_setup_event(self, setup: PaymentSetup, now: dt.datetime) -> None: ...
-
-    def get_setup_state(self, setup: PaymentSetup) -> str:
-        """The state as GatewaySetup has it, but succeeded even if the card was deleted since."""
-
-    def has_card(self, reference: str) -> bool: ...
-
-
-class SandboxBank:
-    gateway = sandbox.SandboxGateway
     numbers = NUMBERS
+    # Whether all that happens at the gateway is written to the database of the service.
     is_in_database = True
 
     def reset(self) -> None:
-        """Its tables are rolled back with the others."""
+        """Forget everything at the beginning of an example, as the database does."""
 
     def save_card(self, customer: Customer, kind: str) -> None:
+        """Save a card as a payment setup does."""
         SavedCard.objects.filter(user=customer.user).delete()
         stored = SandboxCardFactory(outcome=CARDS[kind], customer=str(customer.user.pk))
         SavedCardFactory(user=customer.user, stored=stored, saved_by_setup=True)
@@ -112,10 +74,12 @@ class SandboxBank:
         return SandboxPayment.objects.filter(key=key).values_list("secret", flat=True).first() or ""
 
     def read_money(self) -> dict[UUID, Money]:
+        """What the gateway says of all payments, by their keys."""
         rows = SandboxPayment.objects.values_list("key", "state", "captures", "amount", "refunded")
         return {key: Money(*columns) for key, *columns in rows}
 
     def send_event(self, payment: Payment, now: dt.datetime) -> None:
+        """Report a change of the payment twice, whether there was one or not."""
         # The sandbox has no webhook: this is what one does.
         assert gateways.get_current_gateway().name == "sandbox"
         for _ in range(2):
@@ -146,6 +110,7 @@ class SandboxBank:
             setup.refresh_from_db()
 
     def get_setup_state(self, setup: PaymentSetup) -> str:
+        """The state as GatewaySetup has it, but succeeded even if the card was deleted since."""
         return SandboxSetup.objects.get(key=setup.key).state
 
     def has_card(self, reference: str) -> bool:

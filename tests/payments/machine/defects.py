@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from payments import (
     gateway_events,
-    gateway_results,
     gateways,
     lifecycle,
     refunds,
@@ -24,7 +23,6 @@ from payments import (
 from payments.gateways.base import GatewayPayment, GatewaySetup, GatewayUnavailable
 from payments.gateways.sandbox import SandboxGateway
 from payments.gateways.sandbox_models import SandboxPayment
-from payments.ledger import posting
 from payments.ledger.accounts import Account
 from payments.ledger.facts import Movements
 from payments.models import Payment, PaymentSetup, PaymentState, RefundState, SavedCard
@@ -51,7 +49,6 @@ DIRECTIONS = {
     "keep_the_former_card": "a setup completes twice",
     "let_an_old_setup_replace_a_newer_card": "an old setup ends after a newer card was saved",
     "refund_under_a_new_key": "a cancellation dies while it refunds",
-    "reverse_no_cancelled_bill": "a booking is cancelled late",
     "take_a_missing_refund_for_done": "the gateway is silent during a cancellation",
     "void_without_calling_off": "the customer confirms what is called off",
 }
@@ -237,26 +234,7 @@ def void_no_unknown_key(original, self, key):
     return GatewayPayment(state="voided", reference="", amount=Decimal(0))
 
 
-# --- The ledger -----------------------------------------------------------------------------------
-
-
-@plant(gateway_results, "post_payment")
-def post_no_capture(original, payment, **kwargs):
-    """Nothing else says that the money came in."""
-
-
-@plant(gateway_results, "post_payment")
-def post_a_capture_twice(original, payment, **kwargs):
-    original(payment, **kwargs)
-    original(payment, **kwargs)
-
-
-@plant(posting, "_write")
-def post_with_the_wrong_sign(original, lines, zones, **event):
-    turned = {
-        key: {account: -amount for account, amount in line.items()} for key, line in lines.items()
-    }
-    original(turned, zones, **event)
+# --- The ledger (tests/payments/test_ledger_defects.py has more) ----------------------------------
 
 
 @plant(Movements, "__init__")
@@ -264,11 +242,6 @@ def post_to_the_account_of_cash(original, self, *rows):
     """The checks read the facts in the same way: only the gateway's own list tells."""
     original(self, *rows)
     self.account = Account.CASH
-
-
-@plant(cancellation, "post")
-def reverse_no_cancelled_bill(original, *args, **kwargs):
-    pass
 
 
 # --- Promo codes, included hours, refunds ---------------------------------------------------------

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import run_state_machine_as_test
 
 from tests.factories_reservations import NOW
-from tests.payments.machine.banks import Bank, SandboxBank
+from tests.payments.machine.banks import Bank
 from tests.payments.machine.beginnings import Beginning, any_beginning
 from tests.payments.machine.machine import CheckoutMachine
 from tests.payments.machine.world import World
@@ -54,7 +54,7 @@ def run_machine(
     Examples are not made smaller: the message has what happened, and each step is short.
     """
     CheckoutMachine.beginnings = beginning
-    with prepare(bank or SandboxBank()):
+    with prepare(bank or Bank()):
         run_state_machine_as_test(
             CheckoutMachine,
             settings=settings(

@@ -15,19 +15,15 @@ from payments.gateways.stripe.gateway import StripeGateway
 from payments.models import Payment, PaymentSetup, SavedCard
 from tests.factories_people import SavedCardFactory
 from tests.payments.gateway_helpers import card
-from tests.payments.machine.banks import Money
+from tests.payments.machine.banks import NUMBERS as SANDBOX_NUMBERS
+from tests.payments.machine.banks import Bank, Money
 from tests.payments.machine.world import Customer
 from tests.payments.webhooks.helpers import PATH, SECRET
 from tests.stripe_server import StripeServer
 from tests.stripe_server.operations import OPEN_STATUSES
 
-NUMBERS = {
-    "good": "4242424242424242",
-    "asks": "4000002760003184",
-    "asks, then declines": "4000002760003184",
-    "declines": "4000000000000341",
-    "refused": "4000000000000002",
-}
+# No card of Stripe asks and then declines: `declining` remembers which one is to do so.
+NUMBERS = {**SANDBOX_NUMBERS, "asks, then declines": SANDBOX_NUMBERS["asks"]}
 STATES = {
     "requires_action": "action_required",
     "requires_capture": "authorized",
@@ -37,7 +33,7 @@ STATES = {
 CENTS = 100
 
 
-class StripeBank:
+class StripeBank(Bank):
     gateway = StripeGateway
     numbers = NUMBERS
     is_in_database = False
@@ -48,7 +44,6 @@ class StripeBank:
         self.sent: list[str] = []
 
     def reset(self) -> None:
-        """Forget everything, as the database does after each example."""
         for values in (self.server.test.objects, self.server.test.outcomes):
             values.clear()
         self.server.requests.clear()

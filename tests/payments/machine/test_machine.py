@@ -4,7 +4,6 @@ In the short form, SQLite runs it, because it sends one request at a time.
 """
 
 import os
-import sys
 
 import pytest
 from django.core.management import CommandError
@@ -12,7 +11,6 @@ from django.db import connection
 
 from tests.faults.size import LONG
 from tests.payments.machine.defects import DEFECTS, get_beginning
-from tests.payments.machine.machine import CheckoutMachine
 from tests.payments.machine.runner import run_machine
 from tests.payments.machine.stripe_bank import StripeBank
 
@@ -41,34 +39,25 @@ LEAST = {
 }
 # Those that few steps find. The long form finds the others too.
 QUICKLY_FOUND = [
-    *("authorize_under_a_new_key", "use_promo_code_and_hours_for_free"),
-    *("take_a_missing_refund_for_done", "end_a_setup_only_here", "close_requests_too_early"),
-    *("leave_out_the_settlement_of_a_charge", "conclude_differently_after_a_crash"),
-    "do_what_is_only_previewed",
+    *("authorize_under_a_new_key", "take_a_missing_refund_for_done", "end_a_setup_only_here"),
+    *("close_requests_too_early", "do_what_is_only_previewed"),
 ]
 
 
-def run_and_report(capsys, steps, **options):
-    """Run about that many steps, print what happened, and check that it was enough."""
+def run_long(steps, **options):
+    """Run about that many steps, and check that enough happened."""
     # Some examples are shorter.
     examples = 1 + steps * 5 // (STEPS_PER_EXAMPLE * 4)
-    try:
-        run_machine(examples, steps=STEPS_PER_EXAMPLE, is_repeatable=False, **options)
-    finally:
-        counts = CheckoutMachine.counts
-        numbers = ", ".join(f"{name} {number}" for name, number in sorted(counts.items()))
-        with capsys.disabled():
-            sys.stdout.write(f"\n{counts['steps']} steps. {numbers}\n")
-    assert counts["steps"] >= steps
-    least = {name: number * steps // 10_000 for name, number in LEAST.items()}
-    assert not {name: least[name] for name in least if counts.get(name, 0) < least[name]}
+    counts = run_machine(examples, steps=STEPS_PER_EXAMPLE, is_repeatable=False, **options)
+    least = {name: number * steps // 10_000 for name, number in LEAST.items()} | {"steps": steps}
+    assert not {name: counts.get(name) for name in least if counts.get(name, 0) < least[name]}
 
 
-def test_no_order_of_events_and_faults_takes_money_without_a_booking(capsys):
+def test_no_order_of_events_and_faults_takes_money_without_a_booking():
     if LONG:
-        run_and_report(capsys, STEPS)
+        run_long(STEPS)
         return
-    counts = run_machine(45)
+    counts = run_machine(20)
 
     # It does something: every kind of answer and fault occurs.
     assert counts["captures"] >= 3
@@ -76,9 +65,9 @@ def test_no_order_of_events_and_faults_takes_money_without_a_booking(capsys):
     assert {"Complete setup Saved", "Complete setup PaymentSetupNotComplete"} <= set(counts)
 
 
-def test_stripes_sdk_takes_no_money_without_a_booking(stripe_server, capsys):
+def test_stripes_sdk_takes_no_money_without_a_booking(stripe_server):
     if LONG:
-        run_and_report(capsys, STEPS // 10, bank=StripeBank(stripe_server))
+        run_long(STEPS // 10, bank=StripeBank(stripe_server))
     else:
         assert run_machine(6, bank=StripeBank(stripe_server))["Checkout Processing"]
 

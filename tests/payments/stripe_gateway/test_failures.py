@@ -6,13 +6,10 @@ from dataclasses import replace
 from uuid import uuid4
 
 import pytest
-from stripe import _util
 
 from payments.cards import Secret
-from payments.gateways import declines
 from payments.gateways.base import GatewayRefused, GatewayUnavailable
 from payments.gateways.stripe import client
-from payments.gateways.stripe.client import get_decline_message
 from tests.payments.gateway_helpers import authorize, card
 
 pytestmark = pytest.mark.django_db
@@ -63,13 +60,6 @@ def test_operation_takes_no_longer_than_gateway_timeout(gateway, stripe_server, 
     assert len(stripe_server.requests) <= (2 if kind == "slow" else 1)
 
 
-def test_unreachable_server_is_unavailable(gateway, settings):
-    settings.STRIPE_API_BASE = "http://127.0.0.1:9"
-
-    with pytest.raises(GatewayUnavailable):
-        authorize(gateway, uuid4())
-
-
 @pytest.mark.parametrize("key", ["", "pk_test_public", "sk_test_wrong key"])
 def test_rejected_secret_key_is_unavailable_and_logged(gateway, settings, key, caplog):
     settings.STRIPE_SECRET_KEY = key
@@ -103,17 +93,6 @@ def test_impossible_capture_is_refused(gateway, stripe_server):
     with pytest.raises(GatewayRefused):
         gateway.capture(key)
     assert gateway.find_payment(key).state == "authorized"
-
-
-def test_decline_codes_have_messages():
-    assert get_decline_message("card_declined", "insufficient_funds") == declines.INSUFFICIENT_FUNDS
-    assert get_decline_message("expired_card", None) == declines.EXPIRED
-    assert get_decline_message("card_declined", "try_again_later") == declines.PROCESSING_ERROR
-    for code in ("fraudulent", "lost_card", "pickup_card", "do_not_honor", "who_knows", None):
-        assert get_decline_message("card_declined", code) == declines.DECLINED
-    assert all(
-        "You were not charged" in words for words in client.DECLINE_MESSAGES_BY_CODE.values()
-    )
 
 
 # --- Cards go nowhere else ------------------------------------------------------------------------
@@ -164,8 +143,6 @@ def test_errors_and_logs_hold_no_card(gateway, stripe_server, caplog, capfd, kin
 
 def test_sdk_logger_is_set_to_warning():
     assert logging.getLogger("stripe").level == logging.WARNING
-    assert _util.STRIPE_LOG is None
-    assert _util._console_log_level() is None
 
 
 def test_numbers_in_stripe_messages_are_masked():

@@ -17,8 +17,11 @@ from payments.gateways.stripe.cards import to_stripe_address
 from payments.gateways.stripe.client import from_minor_units, to_minor_units
 from payments.gateways.stripe.gateway import StripeGateway
 from payments.gateways.stripe_models import StripeCustomer, StripePayment
+from payments.models import SavedCard
+from payments.saved_cards import delete_cards_of_erased_account
 from roombook.errors import CardDeclined
-from tests.payments.gateway_helpers import authorize, card
+from tests.factories_people import SavedCardFactory
+from tests.payments.gateway_helpers import TEN, authorize, card
 
 pytestmark = pytest.mark.django_db
 
@@ -192,7 +195,7 @@ def test_card_is_not_charged_if_stripe_reports_another_mode(gateway, stripe_serv
     assert not stripe_server.charges
 
 
-def test_live_gateway_checks_cards_in_test_mode(live, stripe_server):
+def test_live_gateway_checks_cards_in_test_mode_and_charges_no_test_card(live, stripe_server):
     live.check_card(card())
     with pytest.raises(CardDeclined, match="insufficient funds"):
         live.check_card(card("4000000000009995"))
@@ -201,6 +204,8 @@ def test_live_gateway_checks_cards_in_test_mode(live, stripe_server):
 
     assert stripe_server.requests
     assert not [each for each in stripe_server.requests if each.is_live]
+    declined = authorize(live, uuid4())
+    assert (declined.state, declined.message) == ("declined", declines.IS_A_TEST_CARD)
 
 
 def test_check_of_a_stored_live_card_only_retrieves_it(live, stripe_server):
@@ -213,12 +218,6 @@ def test_check_of_a_stored_live_card_only_retrieves_it(live, stripe_server):
     live.delete_card(reference)
     with pytest.raises(CardDeclined, match="no longer known"):
         live.check_card(reference)
-
-
-def test_test_card_is_declined_in_live_mode(live):
-    outcome = authorize(live, uuid4())
-
-    assert (outcome.state, outcome.message) == ("declined", declines.IS_A_TEST_CARD)
 
 
 def test_payment_of_test_mode_is_completed_in_test_mode(gateway, settings, stripe_server):
@@ -323,3 +322,121 @@ def test_payments_of_another_deployment_are_not_listed(gateway, stripe_server, s
     settings.PUBLIC_URL = "https://other.example"
 
     assert list(gateway.list_payments(since)) == []
+
+
+# --- Payments that the customer confirms at the bank (B21.3) --------------------------------------
+
+
+ALWAYS_CONFIRMED = "4000002760003184"
+
+
+@pytest.fixture
+def authorize_stored(gateway, settings):
+    """Authorize an amount with a stored card. The same key gives the same payment."""
+    settings.PUBLIC_URL = "https://rooms.example.com"
+    reference = gateway.store_card(card(ALWAYS_CONFIRMED), customer="1")
+    # It asks for no confirmation.
+    gateway.check_card(reference, on_session=True)
+
+    def authorize(key):
+        return gateway.authorize(
+            key=key,
+            amount=TEN,
+            currency="USD",
+            source=reference,
+            description="Reservation 1",
+            on_session=True,
+        )
+
+    return authorize
+
+
+def test_payment_waits_for_the_bank_and_is_authorized(gateway, authorize_stored, stripe_server):
+    key = uuid4()
+
+    payment = authorize_stored(key)
+
+    assert payment == authorize_stored(key) == gateway.find_payment(key)
+    intent = stripe_server.intent(key)
+    assert (payment.state, payment.action.client_secret) == (
+        "action_required",
+        intent["client_secret"],
+    )
+    assert payment.action.url == f"https://hooks.stripe.com/3d_secure/{intent['id']}"
+    (request,) = stripe_server.calls("/v1/payment_intents/.+/confirm")
+    assert request.params["return_url"] == "https://rooms.example.com/payments/return"
+    assert "off_session" not in request.params
+    stripe_server.act_at_bank(confirms=True)
+    found = gateway.find_payment(key)
+    assert (found.state, found.action, found.last4) == ("authorized", None, "3184")
+    assert gateway.capture(key).state == "captured"
+
+
+@pytest.mark.parametrize(
+    ("act", "message"),
+    [
+        ({"confirms": False}, declines.NOT_CONFIRMED),
+        ({"confirms": True, "outcome": "card_declined/insufficient_funds"}, None),
+    ],
+)
+def test_declined_intent_takes_no_other_card(
+    gateway, authorize_stored, stripe_server, act, message
+):
+    """The customer has the client secret, with which another card could be tried."""
+    key = uuid4()
+    authorize_stored(key)
+    stripe_server.act_at_bank(**act)
+
+    payment = gateway.find_payment(key)
+
+    assert (payment.state, payment.message) == (
+        "declined",
+        message or declines.INSUFFICIENT_FUNDS,
+    )
+    assert stripe_server.intent(key)["status"] == "canceled"
+    assert (gateway.find_payment(key).state, gateway.void(key).state) == ("declined", "declined")
+
+
+# --- Customers of accounts that are erased (B22.9) ------------------------------------------------
+
+
+def test_customer_is_deleted_with_its_cards_and_no_other(gateway, stripe_server):
+    user = SavedCardFactory(gateway="stripe").user
+    reference = gateway.store_card(card(), customer=str(user.pk))
+    SavedCard.objects.update(reference=reference)
+    # Left by a card that was replaced while Stripe did not answer.
+    older = gateway.store_card(card(), customer=str(user.pk)).split("/")[1]
+    others = gateway.store_card(card(), customer="7000").split("/")
+
+    delete_cards_of_erased_account(user.pk)
+    delete_cards_of_erased_account(user.pk)
+
+    customer, method = reference.split("/")
+    assert customer not in stripe_server.test.objects
+    assert stripe_server.test.objects[method]["customer"] is None
+    assert stripe_server.test.objects[older]["customer"] is None
+    assert stripe_server.test.objects[others[1]]["customer"] == others[0]
+    assert StripeCustomer.objects.get().reference == others[0]
+    assert not SavedCard.objects.exists()
+
+
+def test_customer_that_is_gone_at_stripe_is_deleted_here(gateway, stripe_server):
+    customer = gateway.store_card(card(), customer="7").split("/")[0]
+    del stripe_server.test.objects[customer]
+
+    gateway.delete_customer("7")
+
+    assert not StripeCustomer.objects.exists()
+
+
+def test_customer_stays_owed_while_stripe_does_not_answer(gateway, stripe_server):
+    gateway.store_card(card(), customer="7")
+    stripe_server.fail("error", "DELETE /v1/customers", times=None)
+
+    with pytest.raises(GatewayUnavailable):
+        gateway.delete_customer("7")
+    assert StripeCustomer.objects.exists()
+
+    stripe_server.faults.clear()
+    gateway.delete_customer("7")
+    assert not StripeCustomer.objects.exists()
