@@ -35,6 +35,9 @@ def test_attempt_beyond_the_maximum_is_refused_until_the_window_ends():
         assert refused.value.retry_after == (15 - minute) * 60
         with pytest.raises(TooManyRequests):
             THREE.check("ada", now=NOW + minute * MINUTE)
+    with pytest.raises(TooManyRequests) as refused:
+        THREE.check("ada", now=NOW + 15 * MINUTE - timedelta(milliseconds=1))
+    assert refused.value.retry_after == 1
     for _ in range(5):  # A check counts nothing.
         THREE.check("ada", now=NOW + 15 * MINUTE)
     THREE.attempt("ada", now=NOW + 15 * MINUTE)

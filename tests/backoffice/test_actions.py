@@ -37,11 +37,14 @@ from tests.factories_reservations import (
     NOW,
     START,
     AllowanceFactory,
+    PromoCodeFactory,
     get_current_status,
     make_booking,
     make_draft,
     make_pending_booking,
     make_room,
+    pay,
+    update_promo_code,
 )
 from tests.reservations.rescheduling_helpers import make_room_at_rate
 
@@ -376,6 +379,18 @@ def test_cancellation_by_decision_returns_the_hours_of_a_booking_that_was_not_ch
 
     assert [each.hours for each in AllowanceEntry.objects.order_by("pk")] == [-3, 3]
     assert RefundOverride.objects.get().reason == REFUND["reason"]
+
+
+def test_cancellation_by_decision_can_return_a_promo_code_that_paid_for_everything(office):
+    PromoCodeFactory(code="ALL", percent=100)
+    room = make_room()
+    room.terms = TermsFactory(center=room.center)
+    room.save()
+    draft = make_draft(room=room, start=NOW + HOUR, now=NOW - HOUR)
+    update_promo_code(draft.pk, "ALL", user=draft.user, now=NOW - HOUR)
+    booking = pay(draft, now=NOW - HOUR)
+    form = office.get(action_url(booking, "cancel")).context["form"]
+    assert list(form.fields) == ["everything", "reason", "message"]
 
 
 def test_desk_cancels_by_the_policy_with_a_message(client, staff):

@@ -178,10 +178,14 @@ def test_alerts_list_each_payment_once():
 
 def test_alerts_list_open_disputes():
     payment = paid(meeting(make_room(), NOW + DAY))
-    fields = {"amount": 75, "currency": "USD", "reason": "fraudulent", "opened_at": NOW}
-    for reference, closed in (("d1", None), ("d2", NOW)):
+    fields = {"currency": "USD", "reason": "fraudulent", "opened_at": NOW}
+    for reference, closed, amount in (("d1", None, 75), ("d2", NOW, 70)):
         payment.disputes.create(
-            **fields, reference=reference, respond_by=NOW + 9 * DAY, closed_at=closed
+            **fields,
+            amount=amount,
+            reference=reference,
+            respond_by=NOW + 9 * DAY,
+            closed_at=closed,
         )
 
     title = "Dispute about $75.00, answer by Wed 2027-03-24"

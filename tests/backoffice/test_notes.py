@@ -93,17 +93,18 @@ def test_author_deletes_own_note_for_a_day_and_manager_always(client, staff, boo
     desk, other = (staff("Desk", booking.room.center) for _ in range(2))
     manager = staff("Manager", booking.room.center)
     first, second = make_note(booking, "One", by=desk), make_note(booking, "Two", by=desk)
+    theirs = make_note(booking, "Theirs", by=other)
 
     def delete(user, note):
         client.force_login(user)
         return post_note(client, booking, delete=note.pk)
 
-    assert delete(other, first).status_code == 403
+    assert delete(other, first).status_code == delete(desk, theirs).status_code == 403
     assert delete(desk, first).status_code == 302
     assert "does not exist any more" in messages_of(delete(desk, first))[-1][1]
     clock.move_to(NOW + dt.timedelta(hours=25))
     assert delete(desk, second).status_code == 403
-    assert delete(manager, second).status_code == 302
+    assert delete(manager, second).status_code == delete(manager, theirs).status_code == 302
     assert not Note.objects.exists()
     about_customer = make_note(booking.user, "Three")
     client.force_login(manager)

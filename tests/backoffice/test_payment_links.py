@@ -29,6 +29,7 @@ from tests.factories_people import AdministratorFactory, SavedCardFactory, issue
 from tests.factories_reservations import (
     CARD,
     HOUR,
+    MINUTE,
     NOW,
     START,
     get_current_status,
@@ -94,6 +95,13 @@ def test_link_holds_the_room_and_books_it_once_it_is_paid(client, draft, link):
     assert SandboxCard.objects.get().last4 == "1111"
     assert any("payment_link_until" in entry.changes for entry in history.get_changes(draft))
     assert not list(integrity.find_problems(now=NOW))
+
+
+def test_link_of_a_draft_that_staff_made_ends_with_its_hold_to_the_second(staff):
+    draft = make_draft(now=NOW + MINUTE / 3, created_by=staff)
+    act = Act(staff, NOW + MINUTE / 2, is_staff=True)
+    draft = payment_links.send_link(act, draft.pk, base_url="https://rooms.example.com")
+    assert draft.payment_link_until == draft.hold_until == NOW + 24 * HOUR + MINUTE / 3
 
 
 def test_declined_card_is_not_charged_again_and_another_one_pays(client, draft, link):
@@ -210,6 +218,8 @@ def test_link_shows_nothing_of_a_payment_with_the_customers_own_card(client, dra
 def test_cancelled_link_takes_no_payment_and_a_new_one_does(client, draft, link, office, staff):
     offered = office.get(reservation_url(draft))
     assert f'readonly value="http://testserver{link}"' in offered.text
+    draft.refresh_from_db()
+    assert payment_links.find_path(draft, now=draft.payment_link_until) == ""
     back = enter_card(client, link)
 
     done = confirm(office, draft, "cancel-link")

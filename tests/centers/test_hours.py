@@ -57,6 +57,7 @@ def test_localize_keeps_every_existing_local_time(at):
 
 
 ALWAYS = week(*range(7), opens="00:00", closes="00:00")
+LUNCH_BREAK = week(0, closes="12:00") + week(0, opens="13:00")
 NIGHTS = week(4, 5, opens="22:00", closes="02:00")  # Friday and Saturday
 MIDNIGHT = week(0, closes="00:00") + week(1, opens="00:00")
 A_MINUTE_LESS = week(0, closes="23:59") + week(1, opens="00:00")
@@ -79,6 +80,9 @@ A_MINUTE_LESS = week(0, closes="23:59") + week(1, opens="00:00")
         (NIGHTS, "2027-03-06 01:00", "2027-03-06 02:15", False),
         (NIGHTS, "2027-03-06 01:00", "2027-03-06 23:00", False),  # closed in between
         (week(6, opens="20:00", closes="04:00"), "2027-03-07 23:00", "2027-03-08 04:00", True),
+        (LUNCH_BREAK, "2027-03-01 13:30", "2027-03-01 15:00", True),
+        (ALWAYS + WORKDAYS, "2027-03-01 16:00", "2027-03-01 20:00", True),
+        (NIGHTS + week(5, closes="22:00"), "2027-03-06 21:00", "2027-03-06 23:00", True),
         (week(0, 1, opens="09:00", closes="08:45"), "2027-03-01 20:00", "2027-03-02 08:45", True),
         (week(0, 1, opens="09:00", closes="08:45"), "2027-03-01 20:00", "2027-03-02 09:00", False),
         # The clock goes forward from 2 to 3, and back from 2 to 1.
@@ -135,7 +139,7 @@ def test_is_open_equals_a_check_of_each_minute(first, length, opening):
             "Mon-Sun open 24 hours",
         ),
         (
-            week(0, closes="12:00") + week(0, opens="13:00"),
+            LUNCH_BREAK,
             "Mo 08:30-12:00,13:00-17:00",
             "Mon 8:30 AM - 12:00 PM, 1:00 PM - 5:00 PM",
         ),
@@ -177,6 +181,7 @@ def test_summary_follows_the_locale(settings):
         ("2027-03-01 23:50", 45, "2027-03-02 00:00"),
         # On the day of a clock change, slots still count by the wall clock.
         ("2027-03-14 03:20", 60, "2027-03-14 04:00"),
+        ("2027-03-14 01:20:20", 120, "2027-03-14 04:00"),
     ],
 )
 def test_round_up_to_slot_counts_from_local_midnight(at, slot_minutes, start):
@@ -191,6 +196,7 @@ def test_round_up_to_slot_counts_from_local_midnight(at, slot_minutes, start):
         ([(0, 8, 12), (0, 12, 17)], []),
         ([(0, 12, 17), (0, 8, 13)], [0]),
         ([(0, 8, 0), (0, 22, 23)], [0]),
+        ([(0, 0, 0), (0, 22, 23)], [0]),
         ([(0, 22, 2), (1, 2, 9)], []),
         ([(0, 22, 2), (1, 1, 9)], [0, 1]),
         ([(0, 0, 0), (1, 0, 0)], []),

@@ -169,6 +169,15 @@ def test_reservation_is_closed_when_its_time_is_over(make, first, status, at_gat
     assert at_gateway is None or get_gateway_state() == at_gateway
 
 
+def test_draft_that_is_cancelled_during_the_run_is_left(ada):
+    make_draft()
+    draft = make_draft(ada)
+    run = expiry.close_overdue(now=START)
+    assert next(run) != draft
+    cancellation.cancel(Act(ada, START), draft.pk)
+    assert [*run] == []
+
+
 # --- Customers are checked in when they arrive (B18.1) --------------------------------------------
 
 

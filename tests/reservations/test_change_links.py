@@ -12,14 +12,15 @@ from django.test import Client
 from django.utils import timezone
 
 from accounts.act import Act
-from accounts.models import OutboxMessage
-from centers.models import MeetingRoom
+from accounts.models import OutboxMessage, User
+from centers.models import Center, MeetingRoom
 from centers.span import Span
+from payments import one_time_cards
 from payments.gateways.sandbox import SandboxGateway, confirm_payment
 from payments.gateways.sandbox_models import SandboxPayment
 from payments.models import Payment, PaymentSetup
 from reservations import availability
-from reservations.booking import cancellation, expiry, integrity, payment_links
+from reservations.booking import cancellation, expiry, integrity, payment_links, time_zones
 from reservations.models import BookingChange, Reservation, Seller, history
 from reservations.models.status import Status
 from roombook.errors import DomainError, InvalidRequest, ReservationNotOpen, SlotUnavailable
@@ -44,6 +45,7 @@ from tests.reservations.rescheduling_helpers import (
     make_room_at_rate,
     reschedule,
 )
+from tests.reservations.test_changes import interfere
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock", "data_is_consistent")]
 
@@ -138,8 +140,12 @@ def test_running_meeting_is_extended_by_a_link_that_ends_with_it(client, booking
     # What has begun cannot be cancelled.
     assert "ancel" not in words(client.get(link))
 
+    clock.move_to(booking.end - MINUTE)
     back = enter_card(client, link, number=BANK_ASKS)
     assert "Open the page of your bank" in follow(client, back)
+    # The customer has time for that also after the end of the link.
+    held = Reservation.slots.get(holds_for=booking.pk)
+    assert held.hold_until == Payment.objects.latest("pk").action_until > booking.end
     # Nobody cancels the link, or sends another one, while somebody pays.
     with pytest.raises(ReservationNotOpen, match="under way"):
         cancel_link(booking, root)
@@ -208,7 +214,22 @@ def cancel_link(booking, root):
     payment_links.cancel_link(Act(root, NOW, is_staff=True), booking.pk)
 
 
+def change_time_zone(booking, root):
+    center = booking.room.center
+    center.time_zone_id = "America/Chicago"
+    center.save()
+    time_zones.keep_times(
+        Center,
+        center=center,
+        former_zone="America/Denver",
+        keeps_instants=False,
+        by=root,
+        now=NOW,
+    )
+
+
 OTHERS = {
+    "another time zone": change_time_zone,
     "cancelled link": cancel_link,
     "cancelled booking": lambda booking, root: cancellation.cancel(
         Act(root, NOW, is_staff=True), booking.pk
@@ -237,6 +258,23 @@ def test_link_ends_when_staff_cancel_it_or_the_booking_changes(
     assert held.count() == (other == "another link")
     assert not Payment.objects.filter(is_by_link=True).exists()
     assert SandboxPayment.objects.count() == 1 + (other == "change by the customer")
+
+
+@pytest.mark.parametrize("event", ["cancelled", "disabled"])
+def test_link_that_ends_between_its_check_and_the_claim_charges_nothing(
+    client, booking, root, monkeypatch, event
+):
+    back = enter_card(client, send(booking, root))
+    account = User.objects.filter(pk=booking.user_id)
+    ends = {
+        "cancelled": lambda: cancel_link(booking, root),
+        "disabled": lambda: account.update(is_active=False),
+    }
+    interfere(monkeypatch, one_time_cards, "fetch_card", ends[event], before=False)
+
+    assert "This link has ended" in follow(client, back)
+
+    assert get_money() == [(75, 0)]
 
 
 def test_booking_that_is_over_ends_the_change_that_waits(booking, root, clock):

@@ -7,7 +7,7 @@ import pytest
 from django.core.management import call_command
 
 from accounts.act import Act
-from accounts.models import AttemptWindow, OutboxMessage
+from accounts.models import AttemptWindow, OutboxMessage, User
 from payments.gateways.base import GatewayUnavailable
 from payments.gateways.sandbox import SandboxGateway, confirm_payment, refuse_payment
 from payments.gateways.sandbox_models import SandboxPayment
@@ -371,30 +371,34 @@ def test_change_begun_while_its_booking_is_cancelled_waits_only_without_the_call
 
 def test_change_that_nobody_confirms_is_abandoned_and_counts_as_a_decline(waiting):
     later = NOW + 16 * MINUTE
+    attempts = AttemptWindow.objects.get(scope="card-declined", key=waiting.user_id)
+    assert attempts.count == 0
     resolve_payments(waiting.pk, user=None, now=later)
 
     assert BookingChange.objects.get().state == "abandoned"
     assert get_money() == [(75, 0), (0, 0)]
-    attempts = AttemptWindow.objects.get(scope="card-declined", key=waiting.user_id)
+    attempts.refresh_from_db()
     assert (attempts.count, Payment.objects.get(purpose="change").state) == (1, "voided")
 
 
 # --- By staff -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("gateway", ["cash", "terminal"])
-def test_staff_take_the_difference_at_the_desk(booking, clerk, gateway):
+@pytest.mark.parametrize("gateway", ["cash", "terminal", "account"])
+def test_staff_take_the_difference_at_the_desk(booking, root, gateway):
+    User.objects.filter(pk=booking.user_id).update(credit_limit=50)
     taken = amendments.TakenPayment(gateway, "slip 7")
 
-    done = reschedule(booking, clerk, hours=5, taken=taken, expected_total=Decimal(125))
+    done = reschedule(booking, root, hours=5, taken=taken, expected_total=Decimal(125))
 
     assert (done.charge, done.new_total) == (50, 125)
     payment = Payment.objects.get(purpose="change")
     assert (payment.gateway, payment.state, payment.amount) == (gateway, "captured", 50)
-    # The refund of a cheaper change goes the same way back, manually.
-    reschedule(booking, clerk, hours=4)
+    # The refund of a cheaper change goes the same way back, manually, or is credited at once.
+    reschedule(booking, root, hours=4)
     refund = Refund.objects.get()
-    assert (refund.payment, refund.amount, refund.state) == (payment, 25, "started")
+    state = "done" if gateway == "account" else "started"
+    assert (refund.payment, refund.amount, refund.state) == (payment, 25, state)
 
 
 def test_running_meeting_cannot_move_or_be_extended_into_the_next_booking(booking, clerk):
@@ -428,9 +432,10 @@ def test_change_without_an_answer_of_the_gateway_stays_open_until_it_is_known(mo
         raise GatewayUnavailable
 
     monkeypatch.setattr(SandboxGateway, "authorize", lose_answer)
+    lunch = ServiceFactory(center=booking.room.center)
     wanted = {
         "hours": 5,
-        "services": [{"service_id": ServiceFactory(center=booking.room.center).pk}],
+        "services": [{"service_id": lunch.pk}],
         "attendees": [{"name": "Grace", "email_address": "grace@example.com"}],
         "total": 140,
     }
@@ -453,6 +458,7 @@ def test_change_without_an_answer_of_the_gateway_stays_open_until_it_is_known(mo
     assert booking.chosen_services.exists()
     assert booking.attendees.filter(name="Grace").exists()
     assert BookingChange.objects.get().personal_values is None  # no personal data is kept
+    assert history.get_changes(booking)[0].changes["services"] == [None, lunch.name]
 
 
 # --- Price adjustments by staff, and their effect on the payment ----------------------------------

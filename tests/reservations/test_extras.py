@@ -10,7 +10,8 @@ from django.core.management import call_command
 
 from accounts.act import Act
 from accounts.models import CenterRole, OutboxMessage
-from payments.gateways.sandbox import SandboxGateway
+from payments.gateways.sandbox import SandboxGateway, confirm_payment
+from payments.gateways.sandbox_models import SandboxPayment
 from payments.ledger.accounts import Account
 from payments.models import Payment
 from reservations.booking import attendance, expiry, integrity
@@ -212,13 +213,14 @@ def test_extra_too_late_waived_negative_or_with_a_card_number_is_refused(
 
 @pytest.mark.parametrize(("count", "amount"), [(20, 1), (10, 100_000)])
 def test_extras_beyond_the_most_of_a_booking_are_refused(booking, root, count, amount):
+    adjust(booking, root, Decimal("-0.5"))  # A reduction is no extra.
     extra = {"text": "Tea", "amount": Decimal(amount)}
     add(booking, root, *[extra] * (count - 1))
     with pytest.raises(InvalidRequest):
         add(booking, root, extra, extra)
     add(booking, root, extra)
 
-    assert PriceAdjustment.objects.count() == count
+    assert PriceAdjustment.objects.filter(amount=amount).count() == count
 
 
 @pytest.mark.parametrize("role", ["Desk", "Viewer"])
@@ -368,6 +370,36 @@ def test_link_for_what_was_used_can_be_paid_for_a_day(client, meeting, root, clo
     assert client.get(link).status_code == 410
     call_command("reconcile_payments")
     assert get_money()[1:] == ([(Decimal("12.50"), 0)] if is_paid else [])
+
+
+@pytest.mark.parametrize(
+    ("hours", "total", "until"),
+    [(3.25, "81.25", LATE + 24 * HOUR), (5, "125", START + 5 * HOUR)],
+)
+def test_link_of_a_meeting_that_is_over_holds_its_time_for_a_day_or_the_longer_stay(
+    meeting, root, clock, hours, total, until
+):
+    clock.move_to(LATE)
+    send(meeting, root, now=LATE, hours=hours, total=total)
+    assert meeting.changes.get().link_until == until
+    assert Reservation.slots.get(holds_for=meeting.pk).end == START + hours * HOUR
+
+
+def test_link_that_ends_while_its_payer_is_at_the_bank_is_paid(client, meeting, root, clock):
+    clock.move_to(LATE)
+    link = send(meeting, root, now=LATE, hours=3.5, total="87.50")
+    complete(LATE + HOUR)
+    clock.move_to(LATE + 24 * HOUR - MINUTE)
+    back = enter_card(client, link, number="4000002760003184")
+    assert "Open the page of your bank" in follow(client, back)
+
+    clock.move_to(LATE + 24 * HOUR + MINUTE)
+    complete(LATE + 24 * HOUR + MINUTE)
+    confirm_payment(SandboxPayment.objects.latest("pk").secret)
+    call_command("reconcile_payments")
+
+    assert get_money() == [(75, 0), (Decimal("12.50"), 0)]
+    assert {each.state for each in meeting.changes.all()} == {"applied"}
 
 
 @pytest.mark.inconsistent_data  # The other meeting is shortened by SQL.

@@ -12,7 +12,7 @@ from django.core.management import call_command
 from accounts.act import Act
 from accounts.models import OutboxMessage
 from payments import gateway_events, lifecycle, refunds
-from payments.gateways.base import GatewayRefused
+from payments.gateways.base import GatewayRefund, GatewayRefused
 from payments.gateways.sandbox import SandboxGateway
 from payments.gateways.sandbox_models import SandboxPayment
 from payments.models import Payment, PaymentState, Refund, RefundState
@@ -115,7 +115,10 @@ def test_booking_with_refused_capture_can_be_cancelled(
     ("change", "error", "message"),
     [
         (lambda row: cancel(Act(None, START), row.pk), ReservationNotOpen, "has begun"),
-        (lambda row: adjust(row, StaffFactory(), 5), ReservationNotOpen, "only be lowered"),
+        (
+            lambda row: adjust(row, StaffFactory(), Decimal("0.01")),
+            *(ReservationNotOpen, "only be lowered"),
+        ),
         (
             lambda row: adjust(row, StaffFactory(), -5, expected_total=Decimal(60)),
             *(ReservationNotOpen, "price has changed"),
@@ -131,6 +134,11 @@ def test_refused_change_leaves_the_payment_unchanged(
     with pytest.raises(error, match=message):
         change(uncaptured)
     assert get_states() == (Status.CONFIRMED, PaymentState.AUTHORIZED, "authorized")
+
+
+def test_price_reduction_captures_an_authorized_payment_first(uncaptured):
+    assert adjust(uncaptured, StaffFactory(), -5).refund == 5
+    assert get_states()[1] == PaymentState.CAPTURED
 
 
 @pytest.mark.parametrize("operations", [["capture"], ["capture", "void"]])
@@ -316,6 +324,12 @@ def test_refund_in_dashboard_of_the_amount_of_a_refused_one_is_its_retry(refused
     assert Refund.objects.get(amount=20, state=RefundState.DONE).again.amount == 20
     # The customer gets the rest, and no less.
     assert cancel(Act(None, NOW + MINUTE), refused.pk).refund == 50
+
+
+def test_refund_in_dashboard_is_the_retry_of_one_that_is_reported_as_failed_with_it(due):
+    reports = [GatewayRefund("re_2", due.amount), GatewayRefund("re_1", due.amount, due.key, True)]
+    refunds.record_refunds(due.payment, reports, now=NOW)
+    assert Refund.objects.latest("pk").again == due
 
 
 def test_full_refund_in_dashboard_after_a_manual_refund_is_a_full_refund(refused):

@@ -7,6 +7,7 @@ from django.core.management import call_command
 
 from accounts.act import Act
 from accounts.models import OutboxMessage
+from centers.models import Rate
 from payments import manual_payments, refunds
 from payments.models import InvalidPaymentTransition, Payment, PaymentState, Refund, RefundState
 from reservations.booking import (
@@ -116,6 +117,14 @@ def test_payment_is_refused_without_its_slot_or_price(root, customer):
 
     assert get_current_status(draft) == Status.NEW
     assert not Payment.objects.filter(reservation=draft).exists()
+
+
+def test_outdated_price_is_not_taken(root, customer):
+    draft, act = make_draft(customer), Act(root, NOW + 30 * HOUR, is_staff=True)
+    Rate.objects.update(hourly=30)
+    with pytest.raises(ReservationNotOpen, match=checkout.PRICE_HAS_CHANGED):
+        book_draft(act, draft.pk, gateway="cash", shown_total=Decimal(75))
+    assert book_draft(act, draft.pk, gateway="cash", shown_total=Decimal(90)).total_cost == 90
 
 
 def test_refund_by_hand_is_due_until_staff_confirm_it(root, customer):
@@ -235,9 +244,10 @@ def test_draft_by_staff_is_paid_until_15_minutes_after_its_start_or_creation(roo
     assert take(draft, root, now=late - MINUTE).status == Status.CONFIRMED
 
 
-def test_draft_that_is_not_paid_in_time_expires(room, root):
+@pytest.mark.parametrize("minutes", [15, 16])
+def test_draft_that_is_not_paid_in_time_expires(room, root, minutes):
     draft = walk_in(room, root)
-    late = AT + 15 * MINUTE
+    late = AT + minutes * MINUTE
     with pytest.raises(ReservationNotOpen, match="time has passed"):
         take(draft, root, now=late)
     assert [each.status for each in expiry.close_overdue(now=late)] == [Status.EXPIRED]

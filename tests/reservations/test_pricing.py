@@ -267,6 +267,8 @@ def test_promotion_never_reduces_total_below_zero(promo):
     quote = pricing.calculate_quote(room(tax=10), hours(1), promo_code=promo)
     assert lines(quote) == [(ROOM, "25.00"), (PROMOTION, "-25.00")]
     assert quote.total == 0
+    free = pricing.calculate_quote(room(flat(0)), hours(1), promo_code=promo)
+    assert lines(free) == [(ROOM, "0.00")]
 
 
 def test_adjustment_line_shows_reason_and_is_taxed():

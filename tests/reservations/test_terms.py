@@ -98,6 +98,11 @@ def test_refund_is_that_of_a_table_of_decimals(some, seconds, data):
         assert some.get_percent(booking, until) < before
 
 
+def test_refund_of_everything_includes_what_a_reduction_left_due():
+    assert split_payment(Decimal(55), Decimal(75), 100) == (75, 0)
+    assert split_payment(Decimal(55), Decimal(75), 50) == (Decimal("27.5"), Decimal("27.5"))
+
+
 @settings(max_examples=10_000 if LONG else 100)
 @given(terms(), terms(), st.integers(0, 45 * 3600))
 def test_better_terms_give_what_the_better_of_both_gives_at_any_time(old, new, seconds):
@@ -288,6 +293,12 @@ def test_hours_come_back_in_proportion_and_the_promo_code_only_with_a_full_refun
     assert [*integrity.find_problems(now=at)] == []
 
 
+def test_cancellation_succeeds_although_the_counters_of_the_promo_code_are_wrong(ada, discounted):
+    PromoCode.objects.update(uses=0, spent=0)
+    cancel(Act(ada, BOOKED_AT), discounted.pk)
+    assert PromoCode.objects.values_list("uses", "spent").get() == (0, 0)
+
+
 def test_no_show_that_is_free_returns_the_promo_code_also_if_it_is_undone(discounted):
     act = Act(AdministratorFactory(), START + HOUR, is_staff=True)
     for step in (attendance.mark_no_show, attendance.undo_no_show):
@@ -296,12 +307,15 @@ def test_no_show_that_is_free_returns_the_promo_code_also_if_it_is_undone(discou
         assert [*integrity.find_problems(now=act.now)] == []
 
 
-def test_decision_of_staff_returns_hours_in_its_own_proportion(ada, room):
+@pytest.mark.parametrize(("amount", "returned"), [(None, "1"), ("20", "0.5")])
+def test_decision_of_staff_returns_hours_in_its_own_proportion(ada, room, amount, returned):
     AllowanceFactory(user=ada, hours=1)
     booking = make_booking(ada, room, now=BOOKED_AT)
     act = Act(AdministratorFactory(), START - HOUR, is_staff=True)
-    cancel(act, booking.pk, decision=RefundDecision(None, "We cannot host."))
-    assert [*AllowanceEntry.objects.order_by("pk").values_list("hours", flat=True)] == [-1, 1]
+    decision = RefundDecision(amount and Decimal(amount), "We cannot host.")
+    cancel(act, booking.pk, decision=decision)
+    entries = AllowanceEntry.objects.order_by("pk")
+    assert [*entries.values_list("hours", flat=True)] == [-1, Decimal(returned)]
 
 
 def test_no_show_costs_its_percentage_once(ada, room):

@@ -12,6 +12,7 @@ from payments import lifecycle
 from payments.gateways.sandbox_models import SandboxPayment
 from payments.models import Payment
 from reservations import records
+from reservations.booking.checkout import require_current_price
 from reservations.booking.drafts import extend_hold
 from reservations.models import Reservation, history
 from tests.factories_people import AdministratorFactory, StaffFactory
@@ -88,6 +89,15 @@ def test_checkout_with_outdated_but_equal_price_books(check_out, outdated):
     Rate.objects.update(hourly=25)
 
     assert check_out(PaymentInfo=CARD).json()["Status"] == "Confirmed"
+
+
+def test_draft_that_staff_hold_again_during_its_checkout_has_no_outdated_price(outdated):
+    Rate.objects.update(hourly=25)
+    now = NOW + 40 * HOUR
+    draft = Reservation.objects.get(pk=outdated.pk)
+    extend_hold(Act(StaffFactory(), now, is_staff=True), outdated.pk, until=now + MINUTE)
+
+    require_current_price(draft, Act(draft.user, now))
 
 
 def test_checkout_24_hours_after_the_hold_has_the_promised_price(check_out, outdated, time_machine):

@@ -6,6 +6,8 @@ from django.db import connection
 from accounts.act import Act
 from accounts.models import AttemptWindow
 from payments import lifecycle
+from payments.gateways.base import GatewayPayment
+from payments.gateways.sandbox import SandboxGateway
 from payments.gateways.sandbox_models import SandboxCard, SandboxPayment
 from payments.models import Payment
 from reservations.booking import charging, checkout, expiry
@@ -30,6 +32,7 @@ from tests.factories_reservations import (
     START,
     AllowanceFactory,
     PartnerFactory,
+    get_current_status,
     make_booking,
     make_draft,
     make_payment_method,
@@ -144,7 +147,7 @@ def test_card_that_was_not_charged_is_not_saved(ada, monkeypatch):
         return claim(*args, **kwargs)
 
     monkeypatch.setattr(checkout, "_claim", overtaken)
-    outcome = pay(reservation, DECLINED_NUMBER, save_card=True)
+    outcome = pay(reservation, "5555555555554444", save_card=True)
 
     assert outcome.status == Status.CONFIRMED
     assert count_charges() == 1
@@ -278,3 +281,17 @@ def test_slow_worker_after_cancellation_does_not_charge(drafted, monkeypatch, an
     with pytest.raises(ReservationNotOpen, match="You were not charged"):
         pay(drafted)
     assert count_charges() == 0
+
+
+def test_authorization_of_a_slow_worker_before_the_void_does_not_book(drafted, monkeypatch):
+    fault("authorize", "timeout_before")
+    payment, void = pay(drafted).payments.get(), SandboxGateway.void
+
+    def answer_before(self, key):
+        answer = GatewayPayment("authorized", "late", payment.amount)
+        charging.conclude(payment, answer, Act(drafted.user, LEASE_OVER))
+        return void(self, key)
+
+    monkeypatch.setattr(SandboxGateway, "void", answer_before)
+    assert charging.resolve_payment(payment, now=LEASE_OVER).state == "voided"
+    assert get_current_status(drafted) == Status.NEW

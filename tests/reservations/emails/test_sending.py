@@ -186,6 +186,7 @@ def test_resend_last_email_uses_the_current_address(clerk):
     assert (again.kind, again.to, again.state) == ("confirmed", "new@example.com", "waiting")
     assert again.calendar == first.calendar
     assert again.key != first.key
+    assert first.to != again.to
 
 
 @pytest.mark.usefixtures("data_is_consistent")
