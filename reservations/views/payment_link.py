@@ -73,10 +73,11 @@ def show_payment_link(
 ) -> HttpResponse:
     """Show the bill or the outcome. POST leads to the gateway's page, where the card is entered."""
     reservation = link.reservation
+    # Also after the end: who is at the bank then must not be told to ask for a new link.
+    if link.has_payment_in_progress() and not link.is_cancelled():
+        return _show_payment_in_progress(request, link, secret=secret, now=now)
     if payment_links.has_ended(link, now):
         return _render(request, link, "ended", status=HTTPStatus.GONE)
-    if link.has_payment_in_progress():
-        return _show_payment_in_progress(request, link, secret=secret, now=now)
     if link.is_paid():
         return _render(request, link, "booked", message=confirmation.describe_outcome(reservation))
     if not payment_links.is_payable(link, now):
