@@ -166,6 +166,7 @@ def test_room_taken_out_of_service_by_the_action_warns_and_stays_at_its_center(o
     answer = office.post(list_of(booking.room), action)
     [(level, text), _] = messages_of(answer)
     assert (level, link_to(booking) in text) == ("warning", True)
+    assert AuditEntry.objects.get(note="Taken out of service.").object_id == booking.room_id
     center = booking.room.center
     save(office, booking.room, center=str(CenterFactory().pk), rate="")
     assert MeetingRoom.objects.get().center == center

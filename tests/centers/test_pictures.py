@@ -3,9 +3,11 @@
 from io import BytesIO
 
 import pytest
+from django.apps import apps
 from django.core.exceptions import ValidationError
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
+from django.db.models import ImageField
 from PIL import Image, ImageCms, ImageFile, PngImagePlugin
 
 from centers.models import CenterImage
@@ -114,6 +116,13 @@ def test_invalid_picture_is_rejected(upload, code):
     with pytest.raises(ValidationError) as refusal:
         image.full_clean()
     assert [error.code for error in refusal.value.error_dict["image"]] == [code]
+
+
+def test_every_picture_field_is_validated():
+    fields = [each for model in apps.get_models() for each in model._meta.fields]
+    pictures = [each for each in fields if isinstance(each, ImageField) and each.editable]
+    assert len(pictures) >= 4
+    assert all(images.validate_image in each.validators for each in pictures)
 
 
 def test_deleting_a_row_deletes_its_files(django_capture_on_commit_callbacks):

@@ -67,6 +67,16 @@ def test_a_center_with_little_has_only_the_fields_that_have_a_value(user):
     assert not {"Rate", "RateDescription"} & set(service)
 
 
+def test_room_has_its_provider_and_its_rate_its_setup_fee(user):
+    """What the examples of the contract, which have every other field, leave out."""
+    rate = make.RateFactory(setup_fee=20)
+    make.MeetingRoomFactory(center=rate.center, rate=rate, provider="Glenarm Ltd")
+
+    (room,) = CenterInfoFull.render(load(user)[0], RenderContext())["MeetingRooms"]
+
+    assert (room["Provider"], room["Rate"]["SetupFee"]) == ("Glenarm Ltd", 20)
+
+
 # --- Special price lists --------------------------------------------------------------------------
 
 

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from payments.gateways.manual import MANUAL_GATEWAYS
 from payments.gateways.sandbox_models import SandboxPayment
-from payments.models import Payment, PaymentState
+from payments.models import Payment, PaymentPurpose, PaymentState
 from payments.models.refunds import COMPLETED_REFUND_STATES
 from reservations.booking import integrity
 from reservations.models import Reservation
@@ -45,6 +45,7 @@ def find_problems() -> list[str]:
     found = [str(finding) for finding in integrity.find_problems(now=timezone.now())]
     at_gateway = {row.key: row for row in SandboxPayment.objects.all()}
     paid: dict[int, Decimal] = defaultdict(Decimal)
+    charged: Counter[int] = Counter()
     for payment in Payment.objects.prefetch_related("refunds"):
         returned = payment.refunds.filter(state__in=COMPLETED_REFUND_STATES)
         done = sum(each.amount for each in returned)
@@ -62,6 +63,7 @@ def find_problems() -> list[str]:
             continue
         if row.captures:
             paid[payment.reservation_id] += row.amount - row.refunded
+            charged[payment.reservation_id] += payment.purpose == PaymentPurpose.BOOKING
         if row.captures > 1:
             found.append(f"{name} was captured {row.captures} times")
         if done != row.refunded:
@@ -70,6 +72,8 @@ def find_problems() -> list[str]:
         if row.state != "voided":
             found.append(f"the gateway has {row.key} as {row.state}, but we do not know it")
     for reservation in Reservation.objects.all():
+        if charged[reservation.pk] > 1:
+            found.append(f"{reservation} was charged more than once")
         price = reservation.total_cost if reservation.status in PAID else 0
         if paid[reservation.pk] != price:
             found.append(f"{reservation} costs {price}, and {paid[reservation.pk]} is paid")

@@ -55,6 +55,10 @@ TABLE = {
             "PaymentInfo.CreditCardNumber: Cards of this kind are not accepted.",
         ),
         (
+            with_card(BillingAddress={"Street1": CARD_NUMBER}),
+            "PaymentInfo.BillingAddress.Street1: This looks like a card number.",
+        ),
+        (
             with_card(CreditCardNumber="378282246310005"),
             "PaymentInfo.SecurityCode: The security code has 4 digits.",
         ),

@@ -253,6 +253,13 @@ def test_invalid_card_is_refused_and_not_shown(setup, page):
     assert not SandboxCard.objects.exists()
 
 
+def test_page_of_an_expired_setup_takes_no_card(setup, page, clock):
+    clock.move_to(NOW + timedelta(hours=1))
+
+    assert "Too late" in page.post(setup["Url"], ENTERED).text
+    assert not SandboxCard.objects.exists()
+
+
 def test_page_with_another_gateway_or_secret_is_not_found(setup, page, settings):
     # Neither the Id nor a part of the secret opens it.
     for secret in (setup["Id"], setup["ClientSecret"][:-1], "x"):

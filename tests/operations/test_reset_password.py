@@ -154,6 +154,13 @@ def test_code_ends_with_what_allowed_it(client, ada, code, change):
     assert get_details(reset(client, ada.email, code)) == WRONG_CODE
 
 
+def test_customer_whom_the_desk_added_takes_the_account_over_by_the_mailbox(client):
+    email = create_customer(email="walk@example.com", first_name="Walk", last_name="In").email
+    request_reset(client, email)
+
+    assert reset(client, email, read_code(email)).status_code == 200
+
+
 def test_second_factor_of_staff_survives_a_reset_and_sessions_end(client):
     staff = AdministratorFactory(second_factor_since=NOW, second_factor_changed_at=NOW)
     TOTPDevice.objects.create(user=staff, confirmed=True)

@@ -16,7 +16,8 @@ from tests.factories_reservations import (
     make_pending_booking,
     make_room,
 )
-from tests.operations.helpers import refused
+from tests.gateway_faults import add_fault
+from tests.operations.helpers import refused, status_of
 
 BOOKED_AT = START - 200 * HOUR
 pytestmark = [pytest.mark.django_db, pytest.mark.time_machine(BOOKED_AT, tick=False)]
@@ -140,6 +141,20 @@ def test_cancel_refunds_and_returns_the_reservation_after_a_preview(cancel, read
         assert cancel(reservation, **fields).content == response.content
     assert SandboxPayment.objects.get().refunded == 75
     assert Refund.objects.get().state == "done"
+
+
+@pytest.mark.time_machine(NOW, tick=False)
+def test_cancel_with_an_unresolved_payment_changes_nothing_and_can_be_repeated(cancel, ada):
+    add_fault(operation="capture", kind="timeout_before", times=2)
+    booking = make_booking(ada)
+
+    response = cancel(booking)
+
+    message = refused(response, 503, "ServiceUnavailable")["Message"]
+    assert message == "The payment is not finished yet. Nothing was changed. Please try again."
+    assert int(response["Retry-After"]) > 0
+    assert status_of(booking) == "Confirmed"
+    assert cancel(booking).json()["Refund"] == 75
 
 
 @pytest.mark.time_machine(NOW, tick=False)

@@ -1,15 +1,14 @@
-"""The sandbox, its payment setups, and the page on which it plays the customer's bank (B21).
+"""The page on which the sandbox plays the customer's bank (B21).
 
-test_gateways.py tests what all gateways have in common.
+test_gateways.py tests what all gateways have in common, tests/operations/test_payment_setups.py the
+page on which the sandbox takes a card.
 """
 
 from uuid import uuid4
 
 import pytest
 
-from payments.gateways.sandbox import (
-    SandboxGateway,
-)
+from payments.gateways.sandbox import SandboxGateway
 from payments.gateways.sandbox_models import SandboxPayment
 from tests.factories_people import SandboxCardFactory
 from tests.payments.gateway_helpers import TEN
@@ -20,12 +19,6 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def gateway():
     return SandboxGateway()
-
-
-# --- Payment setups -------------------------------------------------------------------------------
-
-
-# --- The bank's page ------------------------------------------------------------------------------
 
 
 @pytest.fixture

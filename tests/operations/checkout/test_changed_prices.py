@@ -220,6 +220,13 @@ def test_price_adjusted_by_staff_is_charged_once_it_is_shown(get, check_out, dra
     assert SandboxPayment.objects.get().amount == 75 + amount
 
 
+def test_price_that_is_the_shown_one_again_is_charged(check_out, drafted):
+    for amount in (5, -5):
+        adjust(drafted, AdministratorFactory(), amount)
+
+    assert check_out(PaymentInfo=CARD).json()["Status"] == "Confirmed"
+
+
 def test_price_that_changes_again_while_it_is_shown_stays_unseen(
     get, check_out, outdated, monkeypatch
 ):

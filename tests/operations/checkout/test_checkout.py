@@ -20,6 +20,7 @@ from tests.factories_reservations import (
     PartnerFactory,
     make_draft,
 )
+from tests.gateway_faults import add_fault
 from tests.operations.helpers import BAD_CARD, refused, status_of
 
 pytestmark = [pytest.mark.django_db, pytest.mark.time_machine(NOW, tick=False)]
@@ -111,6 +112,26 @@ def test_is_live_is_true_for_instant_booking_charged_by_live_gateway(
     assert check_out(PaymentInfo=CARD, TestMode=True).json()["IsLive"] is False
     answer = check_out(PaymentInfo=CARD, ReservationId=request.pk).json()
     assert (answer["Status"], answer["IsLive"]) == ("Pending", False)
+
+
+# --- Without an answer of the gateway -------------------------------------------------------------
+
+
+def test_unresolved_payment_is_processing_until_it_is_repeated(check_out, time_machine):
+    add_fault(operation="authorize", kind="timeout_after", times=1)
+    for fields in ({}, {}, {"TestMode": True}):
+        answer = check_out(PaymentInfo=CARD, **fields).json()
+        message = "Your payment is being confirmed. Please do not pay again."
+        assert (answer["Status"], answer["ConfirmationMessage"]) == ("Processing", message)
+
+    time_machine.move_to(NOW + 2 * MINUTE, tick=False)
+    assert check_out(PaymentInfo=CARD).json()["Status"] == "Confirmed"
+    assert SandboxPayment.objects.get().captures == 1
+
+
+def test_test_mode_is_503_while_the_gateway_is_away(check_out):
+    add_fault(operation="check", kind="timeout_before", times=1)
+    refused(check_out(PaymentInfo=CARD, TestMode=True), 503, "ServiceUnavailable")
 
 
 # --- Refused, and nothing is charged --------------------------------------------------------------

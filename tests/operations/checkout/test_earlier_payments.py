@@ -18,10 +18,12 @@ from payments.gateways.sandbox_models import SandboxPayment
 from payments.models import Payment, PaymentState, RefundState
 from reservations.booking import alerts, integrity
 from reservations.models.status import Status
-from tests.factories_reservations import CARD, HOUR, MINUTE, NOW, make_draft
+from tests.factories_people import AdministratorFactory
+from tests.factories_reservations import CARD, HOUR, MINUTE, NOW, make_draft, show_price
 from tests.gateway_faults import FaultKind, add_fault
 from tests.http import post
 from tests.operations.helpers import status_of
+from tests.reservations.rescheduling_helpers import adjust
 
 pytestmark = [pytest.mark.django_db, pytest.mark.time_machine(NOW, tick=False)]
 
@@ -58,6 +60,15 @@ def bank_returns_refund(monkeypatch):
         return gateway_events.refresh_with_refunds(Payment.objects.get(), now=LATER)
 
     return return_refund
+
+
+def test_free_booking_after_a_refunded_payment_says_that_nothing_is_to_pay(check_out, drafted):
+    adjust(drafted, AdministratorFactory(), -75, now=LATER)
+    show_price(drafted)
+
+    for _ in range(2):
+        message = check_out().json()["ConfirmationMessage"]
+        assert message.endswith("There was nothing to pay.")
 
 
 def find_checks():

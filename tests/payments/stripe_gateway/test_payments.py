@@ -397,6 +397,14 @@ def test_declined_intent_takes_no_other_card(
     assert (gateway.find_payment(key).state, gateway.void(key).state) == ("declined", "declined")
 
 
+def test_void_ends_a_payment_that_waits(gateway, authorize_stored, stripe_server):
+    key = uuid4()
+    authorize_stored(key)
+
+    assert gateway.void(key).state == authorize_stored(key).state == "voided"
+    assert stripe_server.intent(key)["status"] == "canceled"
+
+
 # --- Customers of accounts that are erased (B22.9) ------------------------------------------------
 
 

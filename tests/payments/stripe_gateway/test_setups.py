@@ -60,6 +60,9 @@ def test_setup_consists_of_a_setup_intent_and_a_page(stripe_server, create, gate
     assert (page.params["customer"], page.params["mode"]) == (customer, "setup")
     assert page.params["success_url"] == page.params["cancel_url"] == RETURN_URL
     assert page.params["expires_at"] == str(int(EXPIRES_AT.timestamp()))
+    # No other way of paying: the money of some comes days later, or not at all.
+    for params in (made.params, page.params):
+        assert params["allowed_payment_method_types"] == {"0": "card"}
     # Webhooks find the setup by its key.
     for params in (made.params, page.params, page.params["setup_intent_data"]):
         assert params["metadata"] == {"roombook_setup": str(key)}
