@@ -198,6 +198,18 @@ def test_cancelling_calls_the_payment_off(waiting, plan, promo, is_confirmed):
     assert has_no_problems(NOW + HOUR)
 
 
+def test_payment_waits_until_the_meeting_begins_at_most(ada):
+    draft = make_draft(ada)
+    waiting = pay_with_saved_card(draft, now=draft.start - 5 * MINUTE)
+
+    assert waiting.waiting_payment.action_until == draft.start
+    confirm()
+    reconcile(draft.start)
+
+    assert reload(draft).status == Status.NEW
+    assert (SandboxPayment.objects.get().state, count_charges()) == ("voided", 0)
+
+
 def test_card_without_a_setup_is_declined_with_the_way_out(drafted, card):
     card.saved_by_setup = False
     card.save()
