@@ -157,7 +157,7 @@ def choose(
         by_file.setdefault(node.partition("::")[0], []).append(node)
     ranks = {node: rank // 4 for each in by_file.values() for rank, node in enumerate(each)}
     ranks.update((node, -1) for node in finders.keys() & {*nodes})
-    ranks.update((node, -2) for node in {first} & {*nodes})
+    ranks.update((node, -2) for node in {*nodes} & {first})
     chosen, seconds = [], 0.0
     for node in sorted(nodes, key=lambda node: (ranks[node], reach[node]["seconds"])):
         seconds += reach[node]["seconds"]

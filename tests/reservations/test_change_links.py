@@ -229,7 +229,6 @@ def change_time_zone(booking, root):
 
 
 OTHERS = {
-    "another time zone": change_time_zone,
     "cancelled link": cancel_link,
     "cancelled booking": lambda booking, root: cancellation.cancel(
         Act(root, NOW, is_staff=True), booking.pk
@@ -237,6 +236,7 @@ OTHERS = {
     "another change by staff": lambda booking, root: reschedule(booking, root, hours=2),
     "change by the customer": lambda booking, root: change(booking, hours=4, total=100),
     "another link": lambda booking, root: send(booking, root, hours=4, total="100"),
+    "another time zone": change_time_zone,
 }
 
 
