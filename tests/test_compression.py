@@ -77,6 +77,10 @@ def test_compression_needs_the_consent_of_the_client(accepted, is_compressed):
     assert ("Content-Encoding" in response) == is_compressed
 
 
+def test_length_of_a_compressed_response_is_random():
+    assert len({len(compress(HttpResponse(b"x" * 2000)).content) for _ in range(20)}) > 1
+
+
 @pytest.mark.parametrize(
     ("content_type", "is_compressed"),
     [

@@ -63,6 +63,7 @@ def test_usable_or_new_request_id_is_returned_and_in_every_log_line(offered):
     assert returned == offered or mask_cards(offered) != offered
     assert len(lines) == 2
     assert all(returned in line for line in lines)
+    assert request_id.get() == "-", "what is logged later is of no request"
 
 
 # --- The line in the log ------------------------------------------------------------------------

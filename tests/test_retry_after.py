@@ -3,8 +3,11 @@
 import pytest
 from django.db import OperationalError
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.http import HttpResponse
+from django.test import RequestFactory
 from django.urls import URLPattern, get_resolver
 
+from roombook.middleware import RetryAfterMiddleware
 from tests.contract.schema import ALL_OPERATIONS
 from tests.factories_people import AdministratorFactory
 from tests.http import post
@@ -36,6 +39,8 @@ def test_operations_and_pages_without_database_say_when_to_try_again(client, mon
     def fail(*_):
         raise OperationalError("away")
 
+    chosen = HttpResponse(status=429, headers={"Retry-After": "60"})
+    assert RetryAfterMiddleware(lambda _: chosen)(RequestFactory().get("/"))["Retry-After"] == "60"
     monkeypatch.setattr(BaseDatabaseWrapper, "_cursor", fail)
     answers = {path: client.get(path) for path in pages}
     password = "Quiet-Harbour-27"

@@ -1,4 +1,4 @@
-"""Staff correct and erase customers, and export what is stored about them."""
+"""Staff correct (B22.13) and erase customers, and export what is stored about them."""
 
 import pytest
 from django.contrib.auth.hashers import make_password

@@ -110,6 +110,8 @@ def test_dashboard_hides_other_centers(staff, client):
     assert "Elsewhere" not in answer.text
     assert not any(get_reservation_url(each.pk) in answer.text for each in there.reservations.all())
 
+    assert page["can_answer"]
+    assert not seen(staff("Viewer", here.center))["can_answer"]
     client.force_login(StaffFactory())  # without a role
     assert client.get("/admin/").context["dashboard"] == {"first_steps": []}
 

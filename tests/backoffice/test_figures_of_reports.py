@@ -9,7 +9,7 @@ from accounts.act import Act
 from centers.models import Center
 from payments.ledger.accounts import EventKind
 from payments.models import LedgerLine
-from reservations.booking import price_adjustments
+from reservations.booking import cancellation, price_adjustments
 from reservations.booking.amendments import TakenPayment
 from reservations.local_days import LocalDays
 from reservations.models.status import Status
@@ -118,6 +118,8 @@ def test_discounts_match_the_bill():
     assert [tables[key].total[-1] for key in ("center", "month")] == [Decimal("67.50")] * 2
     assert tables["code"].rows == [["HALF", 1, Decimal("12.50"), Decimal("7.50")]]
     assert tables["allowance"].rows == [["Founder hours", 1, 1, 2, Decimal("50.00")]]
+    cancellation.cancel(Act(user, NOW), reservation.pk)
+    assert (read(discounts, given().total), build_tables()["allowance"].rows) == ({}, [])
 
 
 @pytest.mark.parametrize("code", ["", "HALF"])
@@ -163,6 +165,7 @@ def post_line(
     currency="USD",
     is_test=True,
     bookings=0,
+    cause="",
     **amounts,
 ):
     """A line of the ledger; amounts are decimals, and receivables make it add up."""
@@ -177,6 +180,7 @@ def post_line(
         currency=currency,
         is_test=is_test,
         bookings=bookings,
+        cause=cause,
         day=day,
         meeting_day=meeting_day,
         **hundredths,

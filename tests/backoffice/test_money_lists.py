@@ -97,6 +97,8 @@ def test_search_finds_payments_by_number_and_customer_and_nothing_else(office, g
             assert listed(office, name, q=term) == [row.pk], (name, term)
         for term in ("²", "%", "9" * 40, "a@b@c", "#4711"):
             assert listed(office, name, q=term) == [], (name, term)
+    closed = disputed(other, 3, closed_at=NOW)
+    assert listed(office, "dispute")[-1] == closed.pk, "open disputes come first"
     assert payment.pk in listed(office, "payment", q=f"#{payment.pk}")
     assert refund.pk in listed(office, "refund", q=str(refund.pk))
 

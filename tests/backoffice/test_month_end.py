@@ -43,7 +43,7 @@ def pay(amount, day, *, account="gateway", **fields):
 
 def test_income_and_cash_of_other_months_are_explained():
     post_bill(-1, 0, day=FEBRUARY_DAY, meeting_day=MARCH_DAY)
-    post_bill(-2, 0, day=MARCH_DAY, meeting_day=MARCH_DAY)
+    post_bill(-2, 0, day=MARCH.first, meeting_day=MARCH.last)
     post_bill(-4, 0, day=MARCH_DAY, meeting_day=APRIL_DAY)
     post_bill(-8, 0, day=FEBRUARY_DAY, meeting_day=APRIL_DAY)
     post_bill(-16, -1, day=MARCH_DAY, meeting_day=MARCH_DAY)
@@ -189,6 +189,10 @@ def test_cash_of_each_row_opens_its_lines(office):
     assert [line.gateway for line in office.get(url).context["cl"].result_list] == [4000]
     everything = office.get(reverse("admin:payments_ledgerline_changelist")).text
     assert "add up to" not in everything
+    refund = PaymentFactory(amount=9).refunds.create(amount=9, created_at=NOW)
+    line = post_line(day=MARCH_DAY, kind=EventKind.RETURNED, cause=f"refund {refund.pk}")
+    page = office.get(reverse("admin:payments_ledgerline_change", args=[line.pk])).text
+    assert f'{reverse("admin:payments_refund_change", args=[refund.pk])}"' in page
     assert {key: sorted(found) for key, found in sums.items()} == {
         "way": [20, 129],
         "day": [69, 80],

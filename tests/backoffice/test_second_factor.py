@@ -231,6 +231,7 @@ def test_administrator_or_command_resets_the_second_factor_of_a_member_of_staff(
 
     with_factor.refresh_from_db()
     assert with_factor.second_factor_since is None
+    assert AuditEntry.objects.get(note="The second factor was turned off.").actor == root
     assert sign_in(client, with_factor).status_code == 302
     assert client.get(INDEX).status_code == 200
     second_factor.turn_on(with_factor, TOTPDevice(user=with_factor), now=START)

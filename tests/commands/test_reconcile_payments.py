@@ -16,6 +16,7 @@ from payments.models import Payment, PaymentSetup, PaymentState, Refund, RefundS
 from reservations.booking import cancellation
 from reservations.models import Reservation
 from reservations.models.status import Status
+from tests.factories_people import SavedCardFactory
 from tests.factories_reservations import NOW, make_booking, make_pending_booking
 from tests.gateway_faults import FaultKind, add_fault, clear_faults
 from tests.payments.gateway_helpers import card
@@ -250,6 +251,16 @@ def test_card_whose_setup_no_app_completes_is_saved(reconcile, ada, secret):
 
     assert SavedCard.objects.get(user=ada).reference == SandboxCard.objects.get().reference
     assert PaymentSetup.objects.get().state == "succeeded"
+
+
+def test_card_that_was_saved_after_a_setup_stays(reconcile, ada, secret):
+    confirm_setup(secret, card())
+    kept = SavedCardFactory(user=ada, created_at=NOW + dt.timedelta(minutes=5))
+
+    reconcile(at=NOW + dt.timedelta(hours=1))
+
+    assert SavedCard.objects.get() == kept
+    assert PaymentSetup.objects.get().state == "failed"
 
 
 def test_refused_setups_and_fees_are_logged(reconcile, secret, monkeypatch, caplog):

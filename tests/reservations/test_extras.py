@@ -14,7 +14,7 @@ from payments.gateways.sandbox import SandboxGateway, confirm_payment
 from payments.gateways.sandbox_models import SandboxPayment
 from payments.ledger.accounts import Account
 from payments.models import Payment
-from reservations.booking import attendance, expiry, integrity
+from reservations.booking import account_erasure, attendance, expiry, integrity
 from reservations.booking.amendments import TakenPayment
 from reservations.models import PriceAdjustment, Reservation, history
 from reservations.models.status import Status
@@ -400,6 +400,19 @@ def test_link_that_ends_while_its_payer_is_at_the_bank_is_paid(client, meeting, 
 
     assert get_money() == [(75, 0), (Decimal("12.50"), 0)]
     assert {each.state for each in meeting.changes.all()} == {"applied"}
+
+
+def test_erasure_of_the_account_ends_the_link_with_its_guests(client, meeting, root, clock):
+    clock.move_to(LATE)
+    complete(LATE)
+    guests = [{"name": "Grace Hopper", "email_address": "grace@example.com"}]
+    link = send(meeting, root, now=LATE, hours=3.5, total="87.50", attendees=guests)
+
+    account_erasure.erase_account(meeting.user_id, by=root, now=LATE)
+
+    change = meeting.changes.get()
+    assert (change.state, change.personal_values) == ("abandoned", None)
+    assert client.get(link).status_code == 410
 
 
 @pytest.mark.inconsistent_data  # The other meeting is shortened by SQL.

@@ -45,6 +45,9 @@ def test_unknown_customer_is_suggested_and_booked_by_the_whole_email_only(
     client.post(ADD, typed(room, user=found["id"]))
     client.post(ADD, typed(room, email=" ADA@example.com", **NEXT_DAY))
     assert [each.user for each in Reservation.objects.filter(room=room)] == [user, user]
+    client.force_login(AdministratorFactory())
+    assert user.email in {each["id"] for each in offered(client, "lovel")}
+    assert offered(client, "") == offered(client, " ") == []
 
 
 def test_desk_cannot_book_for_a_member_of_staff(client, staff, room):
