@@ -26,6 +26,7 @@ from reservations.models.status import Status
 from roombook.errors import (
     CardDeclined,
     InvalidRequest,
+    ServiceUnavailable,
 )
 from tests.factories_people import AdministratorFactory, UserFactory
 from tests.factories_reservations import (
@@ -131,9 +132,11 @@ def test_cancelled_draft_request_or_free_booking_has_no_fee(ada, make, now):
 
 
 def test_cancellation_captures_an_authorized_payment_first(ada):
-    add_fault(operation="capture", kind="timeout_before", times=1)
+    add_fault(operation="capture", kind="timeout_before", times=2)
     reservation = make_booking(ada)
     assert reservation.payments.get().state == "authorized"
+    with pytest.raises(ServiceUnavailable):
+        cancel(Act(ada, NOW), reservation.pk)
 
     assert cancel(Act(ada, NOW), reservation.pk).refund == 75
     assert SandboxPayment.objects.get().captures == 1

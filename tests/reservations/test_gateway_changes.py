@@ -27,6 +27,7 @@ from tests.factories_reservations import (
     MINUTE,
     NOW,
     START,
+    PaymentFactory,
     make_booking,
     make_pending_booking,
 )
@@ -330,6 +331,17 @@ def test_refund_in_dashboard_is_the_retry_of_one_that_is_reported_as_failed_with
     reports = [GatewayRefund("re_2", due.amount), GatewayRefund("re_1", due.amount, due.key, True)]
     refunds.record_refunds(due.payment, reports, now=NOW)
     assert Refund.objects.latest("pk").again == due
+
+
+def test_returned_refund_of_an_earlier_payment_does_not_open_it_beside_another_one():
+    first = PaymentFactory(reservation=make_booking(), state="refunded", counts=False)
+    for failed in (False, True):
+        reports = [GatewayRefund("re_1", first.amount, failed=failed)]
+        refunds.record_refunds(first, reports, now=NOW)
+
+    first.refresh_from_db()
+    assert (first.state, first.refunds.get().state) == (PaymentState.REFUNDED, RefundState.REFUSED)
+    assert refunds.create_retry_refund(first.refunds.get(), now=NOW).amount == 75
 
 
 def test_full_refund_in_dashboard_after_a_manual_refund_is_a_full_refund(refused):
