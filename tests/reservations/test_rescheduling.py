@@ -13,7 +13,12 @@ from accounts.outbox import send_due_messages
 from centers.models import Center, Rate
 from payments.models import Refund, RefundState
 from reservations.booking import amendments, approval, cancellation, charging, checkout
-from reservations.booking.drafts import extend_hold, has_outdated_price
+from reservations.booking.drafts import (
+    can_extend_hold,
+    extend_hold,
+    get_latest_hold_end,
+    has_outdated_price,
+)
 from reservations.booking.reminders import send_meeting_reminders
 from reservations.models import LineItemType, Reservation, history
 from reservations.models.status import Status
@@ -565,6 +570,14 @@ def test_extend_hold_of_draft_reprices_it_a_day_after_its_hold(clerk, ended_for,
     assert extended.total_cost == total
     recorded = [each.changes.get("total_cost") for each in history.get_changes(reservation)]
     assert (["75.00", "90.00"] in recorded) == (total == 90)
+
+
+def test_hold_that_lasts_as_long_as_possible_cannot_be_extended(clerk):
+    draft = make_draft()
+    assert can_extend_hold(draft, now=NOW)
+    latest = get_latest_hold_end(draft, now=NOW)
+    draft = extend_hold(Act(clerk, NOW, is_staff=True), draft.pk, until=latest)
+    assert not can_extend_hold(draft, now=NOW)
 
 
 def test_extend_expired_hold_with_taken_room_is_refused(clerk):
